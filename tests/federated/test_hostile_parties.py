@@ -274,6 +274,24 @@ def test_the_same_noise_never_hides_two_columns_or_other_rows(sites):
     assert np.abs((parts[1] - parts[3])[:, 0] - (y[10:30] - y[20:40])).max() > 100
 
 
+def test_averaging_over_runs_and_restarts_leaves_the_noise_that_the_owner_asks_for(folder):
+    """Two answers a time under new noise: 222 evaluations at 100 standard deviations leave three of them."""
+    spread = float(table(0)["y1"].std(ddof=0))
+
+    def evaluated(sites, run, deviations=100.0):
+        scales = [deviations * spread, 1e3]
+        return ask(sites, "north", "vertical-likelihood", "first", run, **first(scales=scales))
+
+    for start in (0, 111):
+        sites = SitesHere(folder, NAMES)
+        for at in range(start, start + 111):
+            evaluated(sites, f"r{at}")
+    for deviations in (100.0, 110.0):
+        with pytest.raises(ProtocolError, match="averaging would leave less than 3 standard deviations"):
+            evaluated(sites, "one more", deviations)
+    assert evaluated(sites, "under more noise", 1_000.0)
+
+
 def test_an_evaluation_stays_with_its_columns_and_its_end(sites):
     small = {"rows": 30, "mean": np.zeros((30, 1)), "last_noise": np.zeros((30, 1)), "chunks": 2}
     ask(sites, "north", "vertical-likelihood", "first", **first(**small))

@@ -45,6 +45,8 @@ class Asked:
         The other sites that the message names; all of them must be known to the owner.
     added_with
         The sites whose numbers are added, `ALONE` where the answer is about this site; empty where nothing goes out.
+    scales
+        The scales of the noise under which the columns go out, where each answer has new noise.
     dealer
         Who drew the masks that protect this site, where it does not draw them itself.
     """
@@ -55,6 +57,7 @@ class Asked:
     moments: bool = False
     others: tuple[str, ...] = ()
     added_with: tuple[str, ...] = ()
+    scales: tuple[float, ...] = ()
     dealer: str = ""
 
     @property

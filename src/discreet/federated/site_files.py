@@ -53,6 +53,8 @@ class Allowed:
         Whether a column may be added over other sites than it was before.
     least_noise
         Least noise in standard deviations of a column.
+    least_left
+        Noise in standard deviations of a column that is left when all answers about it are averaged, over all runs.
     max_bytes, max_messages_per_minute
         Limits of one request, and of all.
     """
@@ -64,6 +66,7 @@ class Allowed:
     max_evaluations: int = 1_000
     min_rows: int = 10
     least_noise: float = 100.0
+    least_left: float = 3.0
     least_sites: int = 3
     least_count: int = 3
     max_share: float = 0.5

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ _ENTERED = (
     shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0
+# The two answers of an evaluation together tell a residual under noise whose square is a fifth of that of one.
+_ANSWERS = 5.0
 
 
 class Site:
@@ -231,6 +234,25 @@ class Site:
         if asked.moments:
             for block, columns in asked.uses:
                 self.holder.limits.moments(self.holder, block, columns)
+        if asked.scales:
+            self._wear(asked)
+
+    def _wear(self, asked: Asked) -> None:
+        """Refuse an answer after which averaging would leave too little of the noise of a column."""
+        least = self.allowed.least_left
+        spread = self.holder.matrix(asked.columns, asked.block).std(axis=0)
+        told = {
+            f"{asked.block}/{name}": _ANSWERS * (size / max(scale, size * 1e-9)) ** 2
+            for name, size, scale in zip(asked.columns, spread.tolist(), asked.scales, strict=True)
+            if size > 0
+        }
+        for name, more in told.items():
+            if (self._state.told.get(name, 0.0) + more) * least**2 > 1:
+                raise ProtocolError(
+                    f"'{self.name}' has answered so often about '{name}' that averaging would leave less than "
+                    f"{least:g} standard deviations of noise. Use more noise (noise_scale), or mode='sufficient'."
+                )
+        self._state.tell(told)
 
     def _known(self, name: str) -> None:
         if name not in self.file.peers:
@@ -247,16 +269,18 @@ class Site:
 
 
 class _State:
-    """What a site keeps over restarts: how many evaluations were answered, and the key of the noise that stays."""
+    """What a site keeps over restarts: what was answered how often, how far noise is worn off, and the key of noise."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.evaluations, self.key = 0, os.urandom(32)
+        self.told: dict[str, float] = {}
         if path.exists():
             try:
                 known = json.loads(path.read_text(encoding="utf-8"))
                 self.evaluations, self.key = int(known["evaluations"]), bytes.fromhex(known["key"])
-            except (OSError, ValueError, KeyError, TypeError) as error:
+                self.told = {str(name): float(one) for name, one in known.get("told", {}).items()}
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
                     f"'{path.name}' cannot be read: without it the site does not know what it answered."
                 ) from error
@@ -267,9 +291,13 @@ class _State:
         self.evaluations += 1
         self._write()
 
+    def tell(self, more: Mapping[str, float]) -> None:
+        self.told |= {name: self.told.get(name, 0.0) + one for name, one in more.items()}
+        self._write()
+
     def _write(self) -> None:
         unfinished = self.path.with_suffix(".unfinished")
-        text = json.dumps({"evaluations": self.evaluations, "key": self.key.hex()})
+        text = json.dumps({"evaluations": self.evaluations, "key": self.key.hex(), "told": self.told})
         try:
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -106,7 +106,11 @@ def _evaluated(role: Any, message: Message) -> Asked:
     step = Step.read(message)
     alone = () if values["keep_total"] else (ALONE,)
     others = tuple(name for name in step.nodes if name != role.party.name)
-    return Asked((used(values),), counts=step.chunk == 0, moments=True, others=others, added_with=alone)
+    begins = step.chunk == 0
+    return Asked(
+        (used(values),), counts=begins, moments=True, others=others, added_with=alone,
+        scales=tuple(step.own_scales.tolist()) if begins else (),
+    )  # fmt: skip
 
 
 def _waiting(role: Any, message: Message) -> Asked:
