@@ -5,12 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import random
 import signal
-import socket
-import subprocess
 import sys
-import time
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -19,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 import tomli_w
+from federated_sites import Running, free_port
 
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.federated import (
@@ -48,25 +45,6 @@ ROWS = 120
 PATIENCE = 600.0  # seconds: a busy machine is not a silent site
 
 
-def free_port(many):
-    """Find neighboring ports below those that the system gives to outgoing connections, so that nobody takes them."""
-    draw = random.SystemRandom()
-    for _ in range(200):
-        first = draw.randrange(15_000, 32_000)
-        if all(_free(first + at) for at in range(many)):
-            return first
-    raise AssertionError("no free ports")
-
-
-def _free(port):
-    with socket.socket() as one:
-        try:
-            one.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
 def measurements():
     moments = latent_growth(5).implied(np.array([0.4, 0.5, 0.05, 0.1, 2.0, -0.1]))
     return np.random.default_rng(11).multivariate_normal(*moments, ROWS)
@@ -89,47 +67,9 @@ def folder(tmp_path_factory):
     return place
 
 
-class Running:
-    """Sites in processes of their own, as their owners would start them."""
-
-    def __init__(self, folder):
-        self.folder, self.processes = folder, {}
-        self.start(*SITES)
-
-    def start(self, *names):
-        for name in names:
-            with (self.folder / f"{name}.err").open("a") as said:
-                self.processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "discreet", "federated", "serve", str(self.folder / f"{name}.toml")],
-                    stdout=said, stderr=said,
-                )  # fmt: skip
-        for name in names:
-            self.wait(name)
-
-    def wait(self, name):
-        """Wait until a site listens or has ended; how long that takes is a matter of the machine."""
-        port = SiteFile.read(self.folder / f"{name}.toml").port
-        while self.processes[name].poll() is None:
-            with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError((self.folder / f"{name}.err").read_text())
-
-    def kill(self, name):
-        self.processes[name].send_signal(signal.SIGKILL)
-        self.processes[name].wait()
-
-    def close(self):
-        for process in self.processes.values():
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
-
-
 @pytest.fixture(scope="module")
 def running(folder):
-    sites = Running(folder)
+    sites = Running(folder, *SITES)
     yield sites
     sites.close()
 
@@ -202,7 +142,7 @@ def test_the_command_fits_and_writes_the_report(folder, running):
     assert told["estimates"] == pytest.approx(dict(pooled().estimates), abs=1e-5)
     page = (folder / "report.html").read_text()
     assert "What did each party learn" in page
-    assert "coordinator, who deals the masks, and any holder recover the rows of the others" in page
+    assert "a holder who deals the masks of two others recovers their rows with either of them" in page
     for row in told["leakage"]["transcript"]["by_message"]:
         assert f"{row['bytes']:,}" in page
 
@@ -218,8 +158,14 @@ def test_the_commands_for_keys_and_a_trial(tmp_path):
     assert len(done.stdout.strip()) == 44
     assert (tmp_path / "a.seal").stat().st_mode & 0o077 == 0
     done = run(app, ["federated", "prepare", str(tmp_path / "trial"), "--site", "a=x", "--site", "b=y,z", "--data",
-                     f"a={tmp_path}/a.csv", "--data", f"b={tmp_path}/b.csv", "--ids", "id"])  # fmt: skip
+                     f"a={tmp_path}/a.csv", "--data", f"b={tmp_path}/b.csv", "--ids", "id", "--limit",
+                     "least_sites=2", "--limit", "dealers=coordinator"])  # fmt: skip
     assert done.exit_code == 0, done.output
+    allowed = SiteFile.read(tmp_path / "trial" / "b.toml").allowed
+    assert (allowed.least_sites, allowed.dealers) == (2, ("coordinator",))
+    done = run(app, ["federated", "prepare", str(tmp_path / "no"), "--site", "a=x", "--data", "a=a.csv", "--limit",
+                     "least_site=2"])  # fmt: skip
+    assert isinstance(done.exception, ParameterError)
     assert SiteFile.read(tmp_path / "trial" / "b.toml").allowed.columns == ("y", "z")
 
 
@@ -251,7 +197,8 @@ def test_a_killed_site_ends_the_fit_and_a_restarted_one_goes_on_with_it(folder, 
     for name, value in expected.estimates.items():
         assert fit.estimates[name] == pytest.approx(value, abs=1e-4)
     after = json.loads((folder / "middle.state.json").read_text())["evaluations"]
-    assert after == state + fit.n_evaluations
+    # Joining tells the spread of the columns, and counts as well.
+    assert after == state + fit.n_evaluations + 1
     assert len((folder / "fit.jsonl").read_text().splitlines()) >= kept + fit.n_evaluations
 
 

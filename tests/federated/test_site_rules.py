@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 import tomli_w
+from federated_sites import SitesHere
 
 from discreet.dp.mechanisms import laplace
 from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
@@ -29,10 +30,8 @@ from discreet.federated.envelopes import packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_files import ModelFile
-from discreet.federated.remote_transport import RemoteTransport
 from discreet.federated.site_files import SiteFile
 from discreet.federated.site_server import serve
-from discreet.federated.sites import Site
 from discreet.federated.trial_certificates import _Authority, prepare
 
 pytest.importorskip("cryptography")
@@ -50,21 +49,6 @@ QUANTITIES = (
     "noisy-counts",
 )
 PROTOCOLS = ("vertical-likelihood", "shared-product", "secure-sum")
-
-
-class SitesHere(RemoteTransport):
-    """Sites in this process, reached by the bytes that would travel."""
-
-    def __init__(self, folder, names=NAMES, **state):
-        self.sites = {name: Site(SiteFile.read(folder / f"{name}.toml")) for name in names}
-        self.passed = []
-        super().__init__(list(names))
-
-    def _post(self, site, data, ended):
-        for run in ended:
-            self.sites[site].forget(run)
-        self.passed.append((site, data))
-        return self.sites[site].answer(data, "analyst")
 
 
 def rows_of(n, seed):
@@ -122,7 +106,8 @@ def mixed(tmp_path):
         columns[name] = sorted({column for frame in blocks.values() for column in frame.columns})
         for block, frame in blocks.items():
             frame.write_csv(tmp_path / f"{name}-{block}.csv")
-    prepare(tmp_path, files, columns=columns, protocols=PROTOCOLS, quantities=("held-totals",))
+    prepare(tmp_path, files, columns=columns, protocols=PROTOCOLS, quantities=("held-totals",),
+            limits={"least_sites": 2})  # fmt: skip
     return tmp_path, pl.concat([west, east])
 
 
@@ -138,13 +123,13 @@ def test_a_model_file_lays_out_rows_and_columns_and_the_likelihood_is_the_pooled
     file = model_file(
         folder, {"kind": "complex", "groups": GROUPS}, {"kind": "saturated"}, fit={"mode": mode}
     )
-    transport = SitesHere(folder)
+    transport = SitesHere(folder, NAMES)
     secure = SecureMLE(file.layout, mode=mode, transport=transport)
     law = np.zeros(4), np.eye(4) * 1.5 + 0.2
     x = frame.select(secure.variables).to_numpy()
     assert secure.log_likelihood(*law) == pytest.approx(minus_two_log_likelihood(x, *law), abs=1e-5)
     if mode == "sufficient":
-        fit = file.fit_over(SitesHere(folder))
+        fit = file.fit_over(SitesHere(folder, NAMES))
         np.testing.assert_allclose(fit.implied[1], np.cov(x.T, bias=True), atol=1e-8)
 
 
@@ -152,7 +137,7 @@ def test_ranks_over_sites_are_those_of_the_pooled_file(rows):
     ages = np.sort(pooled(rows)["age"].to_numpy())
     model = {"kind": "rank", "column": "age", "share": 0.5, "domain": [0, 120]}
     layout = {"kind": "horizontal", "columns": {name: ["age"] for name in NAMES}}
-    found = model_file(rows, layout, model).fit_over(SitesHere(rows))
+    found = model_file(rows, layout, model).fit_over(SitesHere(rows, NAMES))
     assert found.value == ages[int(np.ceil(0.5 * len(ages))) - 1]
     assert found.to_dict()["values"] == len(ages)
     assert "no count of a single site" in found.leakage.meaning
@@ -172,16 +157,19 @@ def test_answers_with_noise_are_entered_and_refused_when_the_budget_is_spent(row
     layout = {"kind": "horizontal", "columns": {name: ["sex"] for name in NAMES}}
     model = {"kind": "noisy-counts", "levels": {"sex": ["f", "m"]}, "epsilon": 1.5}
     file = model_file(rows, layout, model)
-    found = file.fit_over(SitesHere(rows))
+    found = file.fit_over(SitesHere(rows, NAMES))
     truth = pooled(rows)["sex"].value_counts()
     for level, count in truth.iter_rows():
         noisy = found.table.filter(pl.col("sex") == level)["count"][0]
         assert abs(noisy - count) < 40 * found.standard_deviation  # beyond it with a chance below 1e-20
     assert "1.5-differential privacy" in str(found)
+    # Each site adds noise of its own: two are enough, and sums over other sites take nothing off.
+    two = Layout("horizontal", tuple(Group((name,), (("sex",),)) for name in NAMES[:2]))
+    assert noisy_counts_over_sites(two, {"sex": ["f", "m"]}, epsilon=0.1, transport=SitesHere(rows, NAMES))
     text = (rows / "north.privacy.toml").read_text()
     assert "joint counts by sex" in text
     with pytest.raises(ProtocolError, match="budget does not allow"):
-        _as_told(file.fit_over, SitesHere(rows))
+        _as_told(file.fit_over, SitesHere(rows, NAMES))
     log = [json.loads(line) for line in (rows / "middle.log.jsonl").read_text().splitlines()]
     assert any(line["what"] == "refused" and "budget" in line["why"] for line in log) or (
         (rows / "north.log.jsonl").read_text().count("budget") == 1
@@ -209,7 +197,7 @@ def test_a_site_without_a_budget_answers_nothing_with_noise(rows):
         path.write_text(path.read_text().replace("[ledger]\nepsilon = 2.0", ""))
     layout = Layout("horizontal", tuple(Group((name,), (("sex",),)) for name in NAMES))
     with pytest.raises(ProtocolError, match="set no budget"):
-        noisy_counts_over_sites(layout, {"sex": ["f", "m"]}, epsilon=1.0, transport=SitesHere(rows))
+        noisy_counts_over_sites(layout, {"sex": ["f", "m"]}, epsilon=1.0, transport=SitesHere(rows, NAMES))
 
 
 def asked(site, name, protocol="vertical-likelihood", number=1, **values):
@@ -245,7 +233,7 @@ def first(rows, start=0, chunk=0, chunks=1, **more):
 )
 def test_an_evaluation_goes_over_all_rows_in_order_or_is_refused(rows, wrong):
     """A likelihood of one row would be that row; rows asked for again without being counted would be averaged."""
-    site = SitesHere(rows).sites["north"]
+    site = SitesHere(rows, NAMES).sites["north"]
     with pytest.raises(ProtocolError) as told:
         asked(site, "first", **wrong)
     assert not any(value in str(told.value) for value in values_of(rows))
@@ -259,29 +247,29 @@ def values_of(folder):
 
 
 def test_a_sum_of_two_is_refused_by_the_site_itself(rows):
-    site = SitesHere(rows).sites["north"]
+    site = SitesHere(rows, NAMES).sites["north"]
     plan = {"orders": [["coordinator", "north"]], "size": 1, "mask": "ring", "scale": 1.0, "bits": 64, "frac": 24,
             "round": 0, "sum": np.zeros(1, dtype=np.uint64)}  # fmt: skip
     quantity = {"kind": "counts", "columns": ["sex"], "levels": {"sex": ["f"]}, "size": 2}
     with pytest.raises(ProtocolError, match="fewer than three parties"):
         asked(site, "partial", "secure-sum", quantity=quantity, **plan)
-    orders = {"orders": [["coordinator", "north", "south"]]}
+    orders = {"orders": [["coordinator", "north", "middle", "south"]]}
     with pytest.raises(ProtocolError, match="another length"):
         asked(site, "partial", "secure-sum", number=2, quantity=quantity, **{**plan, **orders})
     one = Layout("horizontal", (Group(("north",), (("sex",),)),))
     with pytest.raises(ParameterError, match="at least 3 parties"):
-        rank_over_sites(one, "sex", rank=1, domain=(0, 9), transport=SitesHere(rows))
+        rank_over_sites(one, "sex", rank=1, domain=(0, 9), transport=SitesHere(rows, NAMES))
 
 
 def test_mpyc_is_refused_by_a_site_on_a_network_whatever_its_file_allows(rows):
-    site = SitesHere(rows).sites["north"]
+    site = SitesHere(rows, NAMES).sites["north"]
     site.allowed = replace(site.allowed, protocols=("mpyc-rank",))
     with pytest.raises(ProtocolError, match="pass by its owner's rules"):
         asked(site, "begin", "mpyc-rank", columns=["age"])
 
 
 def test_messages_of_a_run_that_has_ended_are_refused_though_they_are_fresh(rows):
-    transport = SitesHere(rows)
+    transport = SitesHere(rows, NAMES)
     SecureMLE(HORIZONTAL, transport=transport).log_likelihood(np.zeros(2), np.eye(2))
     sums = [(site, data) for site, data in transport.passed if b"partial" in data]
     for site, data in sums:
@@ -297,7 +285,7 @@ def test_a_site_that_answers_nonsense_ends_the_run_without_a_result(rows):
             return answer[:-7] if site == "middle" and b"partial" in data else answer
 
     with pytest.raises(DiscreetError, match="no message of this protocol"):
-        SecureMLE(HORIZONTAL, transport=Lying(rows)).log_likelihood(np.zeros(2), np.eye(2))
+        SecureMLE(HORIZONTAL, transport=Lying(rows, NAMES)).log_likelihood(np.zeros(2), np.eye(2))
 
     class Forging(SitesHere):
         def _post(self, site, data, ended):
@@ -307,11 +295,11 @@ def test_a_site_that_answers_nonsense_ends_the_run_without_a_result(rows):
             return packed(envelopes)
 
     with pytest.raises(ProtocolError, match="in the name of somebody else"):
-        SecureMLE(HORIZONTAL, transport=Forging(rows)).log_likelihood(np.zeros(2), np.eye(2))
+        SecureMLE(HORIZONTAL, transport=Forging(rows, NAMES)).log_likelihood(np.zeros(2), np.eye(2))
 
 
 def test_laws_and_models_that_cannot_be_ask_nobody(rows):
-    transport = SitesHere(rows)
+    transport = SitesHere(rows, NAMES)
     secure = SecureMLE(HORIZONTAL, transport=transport)
     assert secure.log_likelihood(np.zeros(2), np.array([[1.0, 2.0], [2.0, 1.0]])) == np.inf
     assert not transport.passed
@@ -335,11 +323,13 @@ def test_old_certificates_are_refused_before_they_are_shown(rows):
 
 def test_a_small_group_of_rows_is_refused_though_the_site_has_more(mixed):
     folder, _ = mixed
-    transport = SitesHere(folder)
+    transport = SitesHere(folder, NAMES)
     for site in transport.sites.values():
         site.allowed = replace(site.allowed, min_rows=40)
     layout = Layout("vertical", (Group(("middle", "south"), (("y2",), ("y1",)), "east"),))
     with pytest.raises(ProtocolError, match="fewer rows"):
         SecureMLE(layout, transport=transport).log_likelihood(np.zeros(2), np.eye(2))
     west = Layout("vertical", (Group(("north", "middle"), (("y1",), ("y3",)), "west"),))
-    assert np.isfinite(SecureMLE(west, transport=SitesHere(folder)).log_likelihood(np.zeros(2), np.eye(2)))
+    assert np.isfinite(
+        SecureMLE(west, transport=SitesHere(folder, NAMES)).log_likelihood(np.zeros(2), np.eye(2))
+    )

@@ -101,6 +101,10 @@ def prepare_trial(
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", help="Budget of each site for answers with noise.")
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option("--limit", help="NAME=NUMBER: a limit of every owner, such as least_sites=2; repeat."),
+    ] = None,
 ) -> None:
     """Make everything for a trial on this machine: an authority, certificates, keys and a file for each site."""
     from discreet.errors import ParameterError
@@ -120,7 +124,7 @@ def prepare_trial(
         raise ParameterError("--site and --data must name the same sites.")
     prepare(
         folder, files, columns=columns, ids=ids, port=port, protocols=protocol or ("vertical-likelihood",),
-        quantities=quantity or (), epsilon=epsilon,
+        quantities=quantity or (), epsilon=epsilon, limits=_limits(limit),
     )  # fmt: skip
     made = [
         *(f"{name}.toml" for name in columns),
@@ -128,3 +132,13 @@ def prepare_trial(
     ]
     say(f"Made for a trial: {', '.join(made)} and their keys, in {folder.name}.")
     say(f"Start each site with 'discreet federated serve {folder.name}/NAME.toml'.")
+
+
+def _limits(given: list[str] | None) -> dict[str, Any]:
+    """Read the limits of owners, numbers or lists of names as a site file has them."""
+    from discreet.federated.site_files import limit_of
+
+    return {
+        name: limit_of(name, ",".join(parts))
+        for name, parts in options.named_columns(given, "--limit").items()
+    }

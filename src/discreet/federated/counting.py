@@ -17,9 +17,12 @@ import polars as pl
 from discreet.arrays import Array
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.federated.layouts import Layout, laid_out
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.message_fields import MAIN
+from discreet.federated.message_fields import levels as levels_by_column
+from discreet.federated.messages import ProtocolError
+from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
@@ -32,18 +35,39 @@ from discreet.wording import percent, shown
 _MOST_CELLS = 2_000_000
 
 
-@quantity("counts")
+@quantity("counts", {"levels": levels_by_column})
+def _counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
+    """The counts of a site, where each cell has enough records of its own."""
+    if holder.limits is not None:
+        # What is not declared is a level of its own here: tables of other levels would tell it by subtraction.
+        holder.limits.cells(np.bincount(_cells_of_records(holder, asked)[0]))
+    return counted(holder, asked)
+
+
 def counted(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many records fall into each cell of declared levels; the last cell takes all others."""
+    _, at, outside = _cells_of_records(holder, asked)
+    cells = math.prod(len(levels) for levels in asked["levels"].values())
+    found: Array = np.bincount(np.where(outside, cells, at), minlength=cells + 1).astype(np.float64)
+    return found
+
+
+def _cells_of_records(holder: Holder, asked: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Return for each record its cell with all other values as a level, its declared cell, and whether it has none."""
     columns = [str(name) for name in asked["columns"]]
     frame = holder.frame(str(asked.get("block", MAIN)))
-    sizes = [len(asked["levels"][name]) for name in columns]
+    if set(asked["levels"]) != set(columns):
+        raise ProtocolError("Counts were asked for with levels of other columns than those that are named.")
+    if math.prod(len(levels) for levels in asked["levels"].values()) > _MOST_CELLS:
+        raise ProtocolError(f"The declared levels make more than {_MOST_CELLS:,} cells. Ask for fewer.")
+    fine = np.zeros(frame.height, dtype=np.int64)
     at = np.zeros(frame.height, dtype=np.int64)
     outside = np.zeros(frame.height, dtype=bool)
-    for name, size in zip(columns, sizes, strict=True):
+    for name in columns:
         if name not in frame.columns:
             raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
-        place = {str(level): number for number, level in enumerate(asked["levels"][name])}
+        levels = asked["levels"][name]
+        place = {str(level): number for number, level in enumerate(levels)}
         values = frame[name].unique(maintain_order=True)
         known = pl.DataFrame(
             {
@@ -55,10 +79,10 @@ def counted(holder: Holder, asked: Mapping[str, Any]) -> Array:
             known, on="value", how="left", nulls_equal=True, maintain_order="left"
         )["at"].to_numpy()  # fmt: skip
         outside |= codes < 0
-        at = at * size + np.maximum(codes, 0)
-    cells = math.prod(sizes)
-    found: Array = np.bincount(np.where(outside, cells, at), minlength=cells + 1).astype(np.float64)
-    return found
+        at = at * len(levels) + np.maximum(codes, 0)
+        # Numbered anew after each column, so that many columns do not run over.
+        fine = np.unique(fine * (len(levels) + 1) + codes + 1, return_inverse=True)[1].reshape(-1)
+    return fine, at, outside
 
 
 def declared_levels(levels: Mapping[str, Any]) -> tuple[dict[str, list[str]], int]:
@@ -192,7 +216,7 @@ def assess(
         ("the two neighbors of a site in the ring learn its counts",),
         ("Joint counts of small classes tell about few people: keep them as the data are kept.",
          *seeded_note(seed is not None)),
-        transcript=carrier.transcript,
+        subsets=told_by_subsets(layout.nodes), transcript=carrier.transcript,
     )  # fmt: skip
     return JointAssessment(
         classes, _measures(classes, int(counts[-1]), k, list(declared)), int(counts[-1]), account

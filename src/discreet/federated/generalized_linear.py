@@ -15,12 +15,13 @@ import numpy as np
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError
 from discreet.federated.layouts import Layout, laid_out
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import MAIN, numbers, one_of, optional, text, texts, used
 from discreet.federated.messages import ProtocolError
 from discreet.federated.moment_sums import WIDE
-from discreet.federated.parties import MAIN, Holder, Party
-from discreet.federated.quantities import quantity
+from discreet.federated.parties import Holder, Party
+from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
@@ -32,13 +33,17 @@ Family = Literal["logistic", "poisson"]
 _LARGEST = 500.0
 
 
-@quantity("glm")
+@quantity(
+    "glm", {"family": one_of("logistic", "poisson"), "y": text, "x": texts, "beta": numbers, "block": optional(text)},
+    moments=True,
+    uses=lambda party, values: (used({**values, "columns": [values["y"], *values["x"]]}),),
+)  # fmt: skip
 def _glm(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The number of rows, deviance, gradient and curvature of the rows of one site."""
     rows = holder.matrix([str(asked["y"]), *map(str, asked["x"])], str(asked.get("block", MAIN)))
     target = rows[:, 0]
     design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
-    line = np.clip(design @ np.asarray(asked["beta"], dtype=np.float64), -_LARGEST, _LARGEST)
+    line = np.clip(design @ shaped(asked, "beta", design.shape[1]), -_LARGEST, _LARGEST)
     if asked["family"] == "logistic":
         if not np.isin(target, (0.0, 1.0)).all():
             raise ColumnError(f"At '{holder.name}': '{asked['y']}' must be 0 or 1 for a logistic regression.")
@@ -55,6 +60,9 @@ def _glm(holder: Holder, asked: Mapping[str, Any]) -> Array:
         expected = np.exp(np.minimum(line, 100.0))
         loss = float((expected - target * line + gammaln(target + 1)).sum())
         weights = expected
+    if holder.limits is not None:
+        # A steep beta weights all rows but a few with zero.
+        holder.limits.products(design, weights)
     slope = design.T @ (target - expected)
     curvature = (design * weights[:, None]).T @ design
     upper = curvature[np.triu_indices(len(slope))]
@@ -184,7 +192,7 @@ def regression_over_sites(
         ("the two neighbors of a site in the ring learn its share of these sums",),
         ("Of a site with very few rows the curvature tells much: owners set how many rows they need.",
          *seeded_note(seed is not None)),
-        transcript=carrier.transcript,
+        subsets=told_by_subsets(layout.nodes), transcript=carrier.transcript,
     )  # fmt: skip
     return RegressionOverSites(
         family, rows, dict(zip(labels, map(float, beta), strict=True)),
@@ -201,7 +209,6 @@ def _asked(  # noqa: PLR0917
         "family": family,
         "y": y,
         "x": names,
-        "columns": [y, *names],
         "beta": beta.tolist(),
     }
     found = sum_over(carrier, central, layout.nodes, asked, size=2 + size + size * (size + 1) // 2, ring=WIDE)

@@ -13,7 +13,8 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.federated.masking import Masks
-from discreet.federated.parties import MAIN, Holder, as_frame, by_party
+from discreet.federated.message_fields import MAIN
+from discreet.federated.parties import Holder, as_frame, by_party
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 

@@ -7,7 +7,7 @@ number after which the moments are known, and which parties would know more if t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,8 @@ class Learned:
 class Leakage:
     """The account of a run.
 
+    ``subsets`` says what sums over some of the same sites would tell beside the one that was made.
+
     Examples
     --------
     >>> account = Leakage("secure-sum", (Learned("a", "b", "a learns the sum."),), ("b's neighbors together learn b",))
@@ -72,6 +74,7 @@ class Leakage:
     notes: tuple[str, ...] = ()
     evaluations: int | None = None
     determining: int | None = None
+    subsets: tuple[str, ...] = ()
     transcript: Transcript = field(default_factory=Transcript, repr=False, compare=False)
 
     @property
@@ -99,6 +102,8 @@ class Leakage:
             said.append(self.headline)
         if self.collusions:
             said.append(f"Together they could do more: {'; '.join(self.collusions)}.")
+        if self.subsets:
+            said.append(f"Sums over some of the sites would tell: {'; '.join(self.subsets)}.")
         return said + [_sentence(note) for note in self.notes]
 
     @property
@@ -117,6 +122,7 @@ class Leakage:
             ],
             "collusions": list(self.collusions),
             "notes": list(self.notes),
+            "subsets": list(self.subsets),
             "evaluations": self.evaluations,
             "determining": self.determining,
             "transcript": self.transcript.to_dict(),
@@ -132,6 +138,29 @@ class Leakage:
 
     def __str__(self) -> str:
         return self.meaning
+
+
+def told_by_subsets(sites: Sequence[str]) -> tuple[str, ...]:
+    """Say what further sums over some of the sites would tell beside the one over all.
+
+    Examples
+    --------
+    >>> told_by_subsets(["A", "B", "C"])[0]
+    "one over all but 'A', 'B' or 'C' gives the number of that site by subtraction"
+    """
+    named = [f"'{name}'" for name in sites]
+    if len(named) < 2:
+        return ()
+    if len(named) == 2:
+        return (f"each of {named[0]} and {named[1]} learns the number of the other by taking its own off",)
+    one_out = f"{', '.join(named[:-1])} or {named[-1]}" if len(named) <= 6 else "one site, any one,"
+    return (
+        f"one over all but {one_out} gives the number of that site by subtraction",
+        f"the {len(named)} sums over all but one give the number of every site, without the one over all",
+        f"all but one of the {len(named)} sites together know the number of the last one",
+        "a site on a network adds a column over one set of sites only (other_site_sets), and over at least as many as "
+        "its owner says (least_sites)",
+    )
 
 
 def seeded_note(seeded: bool) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
+from discreet.federated.shared_product import dealer_for
 
 if TYPE_CHECKING:
     from discreet.federated.secure_mle import SecureMLE
@@ -49,9 +51,7 @@ def account(run: SecureMLE) -> Leakage:
         if run.layout.kind == "complex":
             learned.append(Learned(central, "groups", f"{central} knows them for every group of rows"))
         if run.layout.kind != "horizontal":
-            collusions.append(
-                f"{central}, who deals the masks, and any holder recover the rows of the others"
-            )
+            collusions += _dealers(run)
     else:
         learned.append(
             Learned(
@@ -75,10 +75,40 @@ def account(run: SecureMLE) -> Leakage:
         collusions.append(
             "the two neighbors of a holder in a sum learn its share of the likelihood or of the moments"
         )
+        if not sufficient:
+            learned.append(
+                Learned(central, "each holder", f"{central} learns the number of rows and the standard deviation of "
+                        "every column at each holder")
+            )  # fmt: skip
     return Leakage(
         f"secure MLE ({run.layout.kind}, {run.mode})", tuple(learned), tuple(dict.fromkeys(collusions)), tuple(notes),
-        None if sufficient else made, None if sufficient else determining(size), run.transport.transcript,
+        None if sufficient else made, None if sufficient else determining(size), _subsets(run),
+        run.transport.transcript,
     )  # fmt: skip
+
+
+def _subsets(run: SecureMLE) -> tuple[str, ...]:
+    """Say what sums over other holders would tell, where parts of holders are added."""
+    if run.layout.kind == "vertical" or (run.layout.kind == "complex" and run.mode == "sufficient"):
+        return ()
+    if run.layout.kind == "horizontal":
+        return told_by_subsets(run.layout.nodes)
+    return told_by_subsets(list(dict.fromkeys(group.nodes[0] for group in run.layout.groups)))
+
+
+def _dealers(run: SecureMLE) -> list[str]:
+    """Say who could take off the masks of shared products: a third holder who deals them, or else the coordinator."""
+    central, said = run.central.name, []
+    sites = [*run.layout.nodes, *(name for name in run.transport.names if name != central)]
+    for group in run.layout.groups:
+        for pair in combinations(group.nodes, 2):
+            if dealer_for(pair, sites) is None:
+                said.append(f"{central}, who deals the masks, and any holder recover the rows of the others")
+            else:
+                said.append(
+                    "a holder who deals the masks of two others recovers their rows with either of them"
+                )
+    return said
 
 
 def _vertical(run: SecureMLE) -> list[Learned]:

@@ -9,7 +9,23 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.federated.message_fields import (
+    COORDINATOR,
+    Field,
+    flag,
+    numbers,
+    one_of,
+    text,
+    texts,
+    whole,
+    wholes,
+)
 from discreet.federated.messages import Message, ProtocolError
+
+STEP: Mapping[str, Field] = {
+    "nodes": texts, "widths": wholes, "place": whole, "start": whole, "rows": whole, "chunk": whole, "chunks": whole,
+    "evaluation": whole, "block": text, "coordinator": one_of(COORDINATOR), "keep_total": flag, "scales": numbers,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,20 +47,26 @@ class Step:
     run: str
 
     @classmethod
-    def read(cls, message: Message) -> Step:
-        """Read it off a message, or refuse the message."""
-        values: Mapping[str, Any] = message.values
-        try:
-            return cls(
-                [str(name) for name in values["nodes"]], [int(width) for width in values["widths"]],
-                int(values["place"]), int(values["start"]), int(values["rows"]), int(values["chunk"]),
-                int(values["chunks"]), int(values["evaluation"]), str(values["block"]), str(values["coordinator"]),
-                bool(values["keep_total"]), np.asarray(values["scales"], dtype=np.float64), message.run,
-            )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as error:
+    def read(cls, message: Message, *, place: int | None = None) -> Step:
+        """Read it off a message, or refuse the message; ``place`` is that of the receiver, where it is another one."""
+        values: Mapping[str, Any] = {name: message.values[name] for name in STEP}
+        step = cls(**{**values, "scales": np.asarray(values["scales"], dtype=np.float64)}, run=message.run)
+        own = step.place if place is None else place
+        fits = (
+            2 <= len(step.nodes) == len(step.widths) == len(set(step.nodes))
+            and 0 <= step.place < len(step.nodes) and 0 <= own < len(step.nodes)
+            and step.nodes[own] == message.receiver
+            and step.scales.shape == (sum(step.widths),) and (step.scales >= 0).all() and all(step.widths)
+        )  # fmt: skip
+        if not fits:
             raise ProtocolError(
-                f"'{message.sender}' sent '{message.name}' without saying where it belongs."
-            ) from error
+                f"'{message.sender}' sent '{message.name}' to a place where it does not belong."
+            )
+        return step
+
+    def same_as(self, other: Step) -> bool:
+        """Whether both are about the same step, whoever's place it is."""
+        return {**self.described(), "place": 0} == {**other.described(), "place": 0}
 
     def described(self) -> dict[str, Any]:
         """Write it for a message."""

@@ -60,22 +60,22 @@ class Masks:
     def normal(self, shape: tuple[int, ...]) -> Floats:
         """Draw standard normal noise that was never drawn before."""
         self._drawn += 1
-        return normals(_stretched(self._key, f"fresh {self._drawn}", _needed(shape)), shape)
+        return normals(stretched(self._key, f"fresh {self._drawn}", _needed(shape)), shape)
 
     def kept(self, shape: tuple[int, ...], label: str) -> Floats:
         """Draw the noise that belongs to a label: the same whenever it is asked for."""
-        return normals(_stretched(self._kept_key, f"kept {label}", _needed(shape)), shape)
+        return normals(stretched(self._kept_key, f"kept {label}", _needed(shape)), shape)
 
     def ring(self, size: int) -> Array:
         """Draw words that are uniform on the ring of 64 bits."""
         self._drawn += 1
-        return _stretched(self._key, f"ring {self._drawn}", size)
+        return stretched(self._key, f"ring {self._drawn}", size)
 
     def whole(self, bits: int) -> int:
         """Draw one number that is uniform below 2 to the power of ``bits``."""
         self._drawn += 1
         size = -(-bits // 64)
-        return int.from_bytes(_stretched(self._key, f"whole {self._drawn}", size).tobytes(), "little") % (
+        return int.from_bytes(stretched(self._key, f"whole {self._drawn}", size).tobytes(), "little") % (
             1 << bits
         )
 
@@ -105,7 +105,7 @@ def normals(words: Array, shape: tuple[int, ...]) -> Floats:
 
     Examples
     --------
-    >>> drawn = normals(_stretched(b"k" * 32, "a", _needed((20_000,))), (20_000,))
+    >>> drawn = normals(stretched(b"k" * 32, "a", _needed((20_000,))), (20_000,))
     >>> abs(float(drawn.mean())) < 0.03, abs(float(drawn.std()) - 1) < 0.02
     (True, True)
     """
@@ -115,7 +115,7 @@ def normals(words: Array, shape: tuple[int, ...]) -> Floats:
     done = _fill(words[:size], spare, made, _EDGES, _HEIGHTS)
     while done < size:
         # Rejections used up the spare words, which happens by chance once in very many draws.
-        more = _stretched(hashlib.sha256(words[-8:].tobytes()).digest(), "more", _needed((size - done,)))
+        more = stretched(hashlib.sha256(words[-8:].tobytes()).digest(), "more", _needed((size - done,)))
         done += _fill(words[done:size], more, made[done:], _EDGES, _HEIGHTS)
     return made.reshape(shape)
 
@@ -125,7 +125,7 @@ def _needed(shape: tuple[int, ...]) -> int:
     return size + size // 16 + 64
 
 
-def _stretched(key: bytes, label: str, words: int) -> Array:
+def stretched(key: bytes, label: str, words: int) -> Array:
     """Make so many words from a key, under a label of their own."""
     own = hashlib.sha256(key + label.encode()).digest()
     try:

@@ -7,7 +7,7 @@ other is counted in equations.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from discreet.errors import DiscreetWarning, InputError, ParameterError
 from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import Request, Takes, flag, floats, rows_asked, texts
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Holder, Role, as_frame, by_party, plays
 from discreet.federated.transport import Transport
@@ -31,11 +32,16 @@ class Projecting(Role):
     """The part of party 2: take the directions of Z out of one's own columns."""
 
     protocol = "matrix-product"
+    takes: ClassVar = {
+        "basis": Takes({"basis": floats, "columns": texts, "center": flag}, "site", rows_asked(moments=False))
+    }
+    sends: ClassVar = {"rest": "site"}
 
-    def on_basis(self, message: Message) -> list[Message]:
+    def on_basis(self, message: Request) -> list[Message]:
         """Return (I - ZZ') X2, computed without the square matrix."""
-        columns = [str(name) for name in message.values["columns"]]
-        own = _centred(self.party.matrix(columns), bool(message.values["center"]))
+        own = _centred(
+            self.party.matrix(message.asked.columns, message.asked.block), message.values["center"]
+        )
         basis = message.array("basis", (len(own), None))
         gram = basis.T @ basis
         if not np.allclose(gram, np.eye(len(gram)), atol=1e-8):
@@ -49,6 +55,8 @@ class Multiplying(Role):
     """The part of party 1: send random directions outside its columns, and multiply what comes back."""
 
     protocol = "matrix-product"
+    takes: ClassVar = {"rest": Takes({"rest": floats}, "site")}
+    sends: ClassVar = {"basis": "site"}
 
     def __init__(self, party: Any, run: str, columns: list[str], *, center: bool) -> None:
         super().__init__(party, run)
@@ -62,7 +70,7 @@ class Multiplying(Role):
         self.expected = (len(self.own), len(columns))
         return [self.send(other, "basis", basis=basis, columns=columns, center=self.center)]
 
-    def on_rest(self, message: Message) -> list[Message]:
+    def on_rest(self, message: Request) -> list[Message]:
         """Form X1'W, which is X1'X2."""
         self.product = self.own.T @ message.array("rest", self.expected)
         return []

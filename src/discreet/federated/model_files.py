@@ -9,7 +9,7 @@ from typing import Any
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
 from discreet.federated.layouts import Group, Layout, begun_by_another
-from discreet.federated.parties import MAIN
+from discreet.federated.message_fields import MAIN
 from discreet.federated.remote_transport import SitesOnNetwork
 from discreet.files.toml_files import read_toml
 
@@ -66,9 +66,10 @@ class ModelFile:
                 raise ParameterError(
                     f"{self.path.name}, [fit]: {unknown_name(name, sorted(_FIT), what='setting')}"
                 )
-        if {name for _, columns in self.groups for name in columns} != set(self.sites):
+        if not {name for _, columns in self.groups for name in columns} <= set(self.sites):
             raise ParameterError(
-                f"{self.path.name}: the columns in [layout] must name the same sites as [sites]."
+                f"{self.path.name}: the columns in [layout] must name sites of [sites]. A site without columns may "
+                "deal masks."
             )
         self.layout = self._layout()
 

@@ -10,8 +10,9 @@ import numpy as np
 from discreet.arrays import Array, Floats
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout
-from discreet.federated.parties import MAIN, Holder, Party
-from discreet.federated.quantities import quantity
+from discreet.federated.message_fields import MAIN, numbers
+from discreet.federated.parties import Holder, Party
+from discreet.federated.quantities import quantity, shaped
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
@@ -19,22 +20,24 @@ from discreet.federated.transport import Transport
 WIDE = Ring(192, 64)
 
 
-@quantity("likelihood")
+@quantity("likelihood", {"mu": numbers, "sigma": numbers}, moments=True)
 def _likelihood(holder: Holder, asked: Mapping[str, Any]) -> Array:
     rows = _rows(holder, asked)
-    mu, sigma = (np.asarray(asked[name], dtype=np.float64) for name in ("mu", "sigma"))
+    size = rows.shape[1]
+    mu, sigma = shaped(asked, "mu", size), shaped(asked, "sigma", size, size)
     return np.array([minus_two_log_likelihood(rows, mu, sigma)])
 
 
-@quantity("totals")
+@quantity("totals", {}, moments=True)
 def _totals(holder: Holder, asked: Mapping[str, Any]) -> Array:
     rows = _rows(holder, asked)
     return np.concatenate([[len(rows)], rows.sum(axis=0)])
 
 
-@quantity("products")
+@quantity("products", {"around": numbers}, moments=True)
 def _products(holder: Holder, asked: Mapping[str, Any]) -> Array:
-    off = _rows(holder, asked) - np.asarray(asked["around"], dtype=np.float64)
+    rows = _rows(holder, asked)
+    off = rows - shaped(asked, "around", rows.shape[1])
     made: Array = (off.T @ off)[np.triu_indices(off.shape[1])]
     return made
 

@@ -7,19 +7,34 @@ that listens on a network refuses the protocol, whatever its file allows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.federated.message_fields import (
+    Request,
+    Takes,
+    number,
+    optional,
+    or_none,
+    rows_asked,
+    text,
+    texts,
+    whole,
+)
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.mpyc_backend import MpycParty, free_ports
-from discreet.federated.parties import MAIN, Party, Role, plays
+from discreet.federated.parties import Party, Role, plays
 from discreet.federated.ranked_elements import Grid
 from discreet.federated.transport import Transport
 
 PROTOCOL = "mpyc-rank"
+_BEGIN = {
+    "columns": texts, "block": optional(text), "low": number, "step": number, "size": whole, "rank": whole,
+    "share": or_none(number), "many": whole, "port": whole, "at": whole,
+}  # fmt: skip
 
 
 @plays
@@ -27,19 +42,23 @@ class Ranking(Role):
     """The part of a site: start a party with its own values, and end it when all is done."""
 
     protocol = PROTOCOL
+    takes: ClassVar = {"begin": Takes(_BEGIN, asks=rows_asked(moments=False)), "end": Takes({})}
+    sends: ClassVar = {"begun": "coordinator", "ended": "coordinator"}
 
-    def on_begin(self, message: Message) -> list[Message]:
+    def on_begin(self, message: Request) -> list[Message]:
         """Start a party with the places of one's own values."""
         asked = message.values
-        (name,) = (str(one) for one in asked["columns"])
-        values = numbers_at(self.party, name, str(asked.get("block", MAIN)))
+        if not asked["many"] >= 3 or asked["at"] >= asked["many"]:
+            raise ProtocolError("MPyC needs three parties for an honest majority. The run was ended.")
+        (name,) = message.asked.columns
+        values = numbers_at(self.party, name, message.asked.block)
         grid = Grid(float(asked["low"]), float(asked["step"]), int(asked["size"]))
         own = {"task": "rank", "rank": asked["rank"], "share": asked["share"], "size": grid.size,
                "values": grid.clipped(values).tolist()}  # fmt: skip
         self.child = MpycParty(own, int(asked["at"]), int(asked["many"]), int(asked["port"]))
         return [self.send(message.sender, "begun")]
 
-    def on_end(self, message: Message) -> list[Message]:
+    def on_end(self, message: Request) -> list[Message]:
         """Wait until the party has ended."""
         try:
             self.child.result()
@@ -52,8 +71,10 @@ class Asking(Role):
     """The part of the coordinator."""
 
     protocol = PROTOCOL
+    takes: ClassVar = {"begun": Takes({}, "site"), "ended": Takes({}, "site")}
+    sends: ClassVar = {"begin": "site", "end": "site"}
 
-    def on_begun(self, message: Message) -> list[Message]:
+    def on_begun(self, message: Request) -> list[Message]:
         """Take note."""
         return []
 

@@ -20,6 +20,8 @@ from discreet.dp.mechanisms import laplace
 from discreet.federated.counting import cells_of, counted, declared_levels, rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import levels as levels_by_column
+from discreet.federated.message_fields import number
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
@@ -30,7 +32,7 @@ from discreet.randomness import Seed
 from discreet.wording import shown
 
 
-@quantity("noisy-counts")
+@quantity("noisy-counts", {"levels": levels_by_column, "epsilon": number}, protected=True)
 def _noisy_counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The counts of a site with noise of its own; a record is in one cell, so that it moves the answer by one."""
     exact = counted(holder, asked)

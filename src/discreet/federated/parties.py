@@ -6,7 +6,10 @@ between hospitals, makes no difference to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,10 +18,9 @@ import polars as pl
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import MAIN, Asked, Reach, Request, Takes
 from discreet.federated.messages import Message, ProtocolError
 from discreet.number_arrays import numbers_of
-
-MAIN = "main"
 
 
 class Party:
@@ -35,10 +37,17 @@ class Party:
 
     def receive(self, message: Message) -> list[Message]:
         """Do what the role says, and return what is to be sent."""
-        key = (message.protocol, message.run)
-        if key not in self._roles:
-            self._roles[key] = self._new_role(message)
-        return self._roles[key].on(message)
+        role = self.role_for(message)
+        return self.answer(role, role.read(message))
+
+    def role_for(self, message: Message) -> Role:
+        """Return the role that takes a message."""
+        return self._roles.get((message.protocol, message.run)) or self._new_role(message)
+
+    def answer(self, role: Role, request: Request) -> list[Message]:
+        """Answer what a role has read."""
+        self.plays(role)
+        return role.on(request)
 
     def forget(self, run: str) -> None:
         """Drop everything that belongs to a run."""
@@ -73,24 +82,62 @@ class Holder(Party):
             self.blocks = {block: _linked(frame, ids, name) for block, frame in self.blocks.items()}
         self.least_noise = 0.0
         self.ledger: Any = None  # the owner's budget for answers with noise (`discreet.dp.Ledger`)
-        self.held_totals: dict[str, int] = {}
+        self.limits: Any = None  # what an owner lets go out (`discreet.federated.owner_limits.OwnerLimits`)
+        self.pair_key: Any = None  # a key with another site, for the masks of a sum (`Sealer.pair_key`)
+        self.held_totals: dict[str, HeldTotal] = {}
+        self._open: dict[str, tuple[str, ...]] | None = None
         self._matrices: dict[tuple[str, tuple[str, ...]], Floats] = {}
 
+    @contextlib.contextmanager
+    def opened_for(self, asked: Asked) -> Iterator[Asked]:
+        """Give out nothing but the columns that were asked for and allowed, while an answer is worked out."""
+        self._open = dict(asked.uses)
+        try:
+            yield asked
+        finally:
+            self._open = None
+
     def frame(self, block: str = MAIN) -> pl.DataFrame:
-        """Return the table of a block."""
+        """Return the table of a block, or those of its columns that are open."""
+        whole = self._block(block)
+        if self._open is None:
+            return whole
+        return whole.select(name for name in whole.columns if name in self._open.get(block, ()))
+
+    def rows(self, block: str = MAIN) -> int:
+        """Return how many rows a block has."""
+        return self._block(block).height
+
+    def row_ids(self, block: str = MAIN) -> list[str]:
+        """Return whose rows they are, as texts; nothing where rows have no ids."""
+        return [] if self.ids is None else self._block(block)[self.ids].cast(str).to_list()
+
+    def row_digest(self, block: str, run: str) -> str:
+        """Make a digest of whose rows they are, in their order; nothing where rows have no ids."""
+        ids = self.row_ids(block)
+        if not ids:
+            return ""
+        told = hashlib.sha256(run.encode())
+        for one in ids:
+            told.update(one.encode() + b"\0")
+        return told.hexdigest()
+
+    def row_texts(self, block: str = MAIN) -> list[str]:
+        """Return each row as one text, all columns of the site together."""
+        frame = self._block(block)
+        texts = pl.all().cast(pl.String).fill_null("")
+        return frame.select(pl.concat_str(texts, separator="\x1f")).to_series().to_list()
+
+    def _block(self, block: str) -> pl.DataFrame:
         if block not in self.blocks:
             raise ProtocolError(f"'{self.name}' has no block of rows '{block}'.")
         return self.blocks[block]
 
-    def rows(self, block: str = MAIN) -> int:
-        """Return how many rows a block has."""
-        return self.frame(block).height
-
     def matrix(self, columns: Sequence[str], block: str = MAIN) -> Floats:
         """Return columns as numbers, refusing gaps; made once."""
-        key = (block, tuple(columns))
-        if key not in self._matrices:
-            self._matrices[key] = _numbers(self.frame(block), columns, self.name)
+        key, frame = (block, tuple(columns)), self.frame(block)
+        if key not in self._matrices or not set(columns) <= set(frame.columns):
+            self._matrices[key] = _numbers(frame, columns, self.name)
         return self._matrices[key]
 
     def _new_role(self, message: Message) -> Role:
@@ -99,29 +146,53 @@ class Holder(Party):
         return ROLES[message.protocol](self, message.run)
 
 
+@dataclass(frozen=True)
+class HeldTotal:
+    """The total of a group of rows that a holder keeps for a secure sum, and from which columns it was made."""
+
+    total: int
+    uses: tuple[str, tuple[str, ...]]
+
+
 class Role:
-    """What a party does in one run: one method ``on_…`` for each message, returning the messages it sends."""
+    """What a party does in one run: one method ``on_…`` for each message, returning the messages it sends.
+
+    Attributes
+    ----------
+    takes
+        The messages that it takes.
+    sends
+        Whom each of its messages may reach. What one reader must not hold together goes to different ones.
+    """
 
     protocol: ClassVar[str]
+    takes: ClassVar[Mapping[str, Takes]] = {}
+    sends: ClassVar[Mapping[str, Reach]] = {}
 
     def __init__(self, party: Any, run: str) -> None:
         self.party, self.run = party, run
-        self._waiting: dict[str, Message] = {}
+        self._waiting: dict[str, Request] = {}
 
-    def on(self, message: Message) -> list[Message]:
-        """Hand a message to the method that takes it."""
-        method: Callable[[Message], list[Message]] | None = getattr(
-            self, f"on_{message.name.replace('-', '_')}", None
-        )
-        if method is None:
+    def read(self, message: Message) -> Request:
+        """Hold a message against what the role takes, and say what it asks for."""
+        if message.name not in self.takes:
             raise ProtocolError(f"'{message.name}' is no message of the protocol '{self.protocol}'.")
-        return method(message)
+        return self.takes[message.name].read(self, message)
+
+    def on(self, request: Request) -> list[Message]:
+        """Hand a message that was read to the method that takes it."""
+        method: Callable[[Request], list[Message]] = getattr(self, f"on_{request.name.replace('-', '_')}")
+        return method(request)
+
+    def waiting(self, name: str) -> Request | None:
+        """Return a message that waits for another one."""
+        return self._waiting.get(name)
 
     def send(self, receiver: str, name: str, **values: Any) -> Message:
         """Make a message to another party of this run."""
         return Message(self.protocol, self.run, self.party.name, receiver, name, values)
 
-    def both(self, message: Message, other: str) -> tuple[Message, Message] | None:
+    def both(self, message: Request, other: str) -> tuple[Request, Request] | None:
         """Keep a message until the other one is there; then return both and forget them."""
         if message.name in self._waiting:
             raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")

@@ -9,7 +9,7 @@ of one machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,11 +18,12 @@ import numpy as np
 from discreet.arrays import Array
 from discreet.errors import ParameterError
 from discreet.federated.counting import rows_of
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import MAIN, number, whole
 from discreet.federated.messages import ProtocolError
 from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
-from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.ranked_elements import Grid
 from discreet.federated.rings import Ring
@@ -33,7 +34,7 @@ from discreet.randomness import Seed
 from discreet.wording import shown
 
 
-@quantity("ranks")
+@quantity("ranks", {"low": number, "step": number, "places": whole, "at": whole})
 def _counts_around(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many values there are, and how many of them lie below and above a place of the agreed domain."""
     (name,) = (str(one) for one in asked["columns"])
@@ -41,7 +42,10 @@ def _counts_around(holder: Holder, asked: Mapping[str, Any]) -> Array:
     # A refusal of values beyond the domain would tell that there are some: they count at its ends.
     places = Grid(float(asked["low"]), float(asked["step"]), int(asked["places"])).clipped(values)
     at = int(asked["at"])
-    return np.array([len(places), (places < at).sum(), (places > at).sum()], dtype=np.float64)
+    below, above = (places < at).sum(), (places > at).sum()
+    if holder.limits is not None:
+        holder.limits.cells(np.array([below, above, len(places) - below, len(places) - above]))
+    return np.array([len(places), below, above], dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,7 +117,7 @@ def rank_over_sites(
     carrier.join(central)
     if backend == "mpyc":
         place, found_rank, many = mpyc_rank_over(carrier, central, layout.nodes, column, grid, rank, share)
-        told = _told(grid.size.bit_length(), carrier, seed, mpyc=len(layout.nodes) + 1)
+        told = _told(grid.size.bit_length(), carrier, seed, (), mpyc=len(layout.nodes) + 1)
         return RankOverSites(column, float(grid.value(place)), found_rank, many, grid.size.bit_length(), told)
     low, high, rounds, total, wanted = 0, grid.size - 1, 0, None, rank or 0
     while low <= high:
@@ -136,12 +140,17 @@ def rank_over_sites(
             low = middle + 1
         else:
             return RankOverSites(
-                column, float(grid.value(middle)), wanted, many, rounds, _told(rounds, carrier, seed)
+                column,
+                float(grid.value(middle)),
+                wanted,
+                many,
+                rounds,
+                _told(rounds, carrier, seed, layout.nodes),
             )
     raise ProtocolError("The counts of the sites contradict each other. The run was ended.")
 
 
-def _told(rounds: int, carrier: Transport, seed: Seed, *, mpyc: int = 0) -> Leakage:
+def _told(rounds: int, carrier: Transport, seed: Seed, nodes: Sequence[str], *, mpyc: int = 0) -> Leakage:
     learned = Learned(
         "coordinator", "all sites", f"coordinator learns how many values there are, and at {rounds} places how many of "
         "all sites together lie below and above, and no count of a single site",
@@ -157,5 +166,5 @@ def _told(rounds: int, carrier: Transport, seed: Seed, *, mpyc: int = 0) -> Leak
         "mpyc-rank" if mpyc else "secure-sum", (learned,), together,
         ("The smallest and the largest value are each the value of one person: ask for a share in between.",
          *seeded_note(seed is not None)),
-        transcript=carrier.transcript,
+        subsets=told_by_subsets(nodes), transcript=carrier.transcript,
     )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
-from discreet.federated.masking import Masks
+from discreet.federated.masking import Masks, stretched
 from discreet.federated.messages import ProtocolError
 
 
@@ -37,8 +37,13 @@ class Ring:
         if not (8 <= self.bits <= 256 and 0 <= self.frac < self.bits - 1):
             raise ParameterError("ring_bits must lie between 8 and 256, and frac_bits below it.")
 
-    def encode(self, values: Floats, parties: int) -> Array:
-        """Write numbers on the ring, refusing those whose sum over all parties would run over."""
+    def encode(self, values: Floats, parties: int, *, silently: bool = False) -> Array:
+        """Write numbers on the ring, refusing those whose sum over all parties would run over.
+
+        ``silently`` lets them run over: a refusal would tell on which side of a limit one party's number lies.
+        """
+        if silently:
+            return self.words([round(math.ldexp(float(value), self.frac)) for value in values])
         limit = math.ldexp(1.0, self.bits - self.frac - 1)
         if values.size and float(np.abs(values).max()) * parties >= limit:
             raise ParameterError(
@@ -72,6 +77,16 @@ class Ring:
         if self.bits <= 64:
             return masks.ring(size) & self._mask
         return self.words([masks.whole(self.bits) for _ in range(size)])
+
+    def stretched(self, size: int, key: bytes) -> Array:
+        """Stretch a key into masks: the same for everybody who has it."""
+        if self.bits <= 64:
+            return stretched(key, "masks", size) & self._mask
+        each = -(-self.bits // 64)
+        drawn = stretched(key, "masks", size * each).tobytes()
+        return self.words(
+            [int.from_bytes(drawn[at : at + 8 * each], "little") for at in range(0, len(drawn), 8 * each)]
+        )
 
     def words(self, values: list[int]) -> Array:
         """Write whole numbers on a ring that is wider than a machine word."""

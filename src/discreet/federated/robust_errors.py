@@ -17,23 +17,26 @@ from discreet.errors import ParameterError
 from discreet.federated.fits import Fit
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import MAIN, numbers
 from discreet.federated.moment_sums import WIDE
-from discreet.federated.parties import MAIN, Holder, Party, as_frame
-from discreet.federated.quantities import quantity
+from discreet.federated.parties import Holder, Party, as_frame
+from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
 from discreet.parameters import checked
 from discreet.randomness import Seed
 
 
-@quantity("scores")
+@quantity("scores", dict.fromkeys(("mu", "sigma", "means", "covariances"), numbers), moments=True)
 def _score_products(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The sum over rows of the products of their gradients, upper half."""
     rows = holder.matrix([str(name) for name in asked["columns"]], str(asked.get("block", MAIN)))
-    law = {
-        name: np.asarray(asked[name], dtype=np.float64) for name in ("mu", "sigma", "means", "covariances")
-    }
+    size, many = rows.shape[1], len(asked["means"])
+    shapes = {"mu": (size,), "sigma": (size, size), "means": (many, size), "covariances": (many, size, size)}
+    law = {name: shaped(asked, name, *shape) for name, shape in shapes.items()}
     own = _scores(rows, **law)
+    if holder.limits is not None:
+        holder.limits.totals(own**2)
     made: Array = (own.T @ own)[np.triu_indices(own.shape[1])]
     return made
 

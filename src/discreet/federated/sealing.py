@@ -100,6 +100,14 @@ class Sealer:
                 "keys do not fit."
             ) from error
 
+    def pair_key(self, peer: str, run: str, about: str) -> bytes:
+        """Make a key that only this site and another one can make, for one thing in one run."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        info = json.dumps(["discreet federated pair", sorted([self.name, peer]), about]).encode()
+        return bytes(HKDF(SHA256(), 32, run.encode(), info).derive(self._private.exchange(self._peer(peer))))
+
     def forget(self, run: str) -> None:
         """Drop the keys of a run."""
         self._ephemeral = {key: value for key, value in self._ephemeral.items() if key[-1] != run}

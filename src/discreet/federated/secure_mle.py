@@ -184,8 +184,11 @@ class SecureMLE:
 
         In vertical layouts by products of secret shares, in horizontal ones by secure sums.
         """
+        self._start()
+        return self._computed_moments()
+
+    def _computed_moments(self) -> tuple[int, Floats, Floats]:
         if self._moments is None:
-            self._start()
             if self.layout.kind == "horizontal":
                 self._moments = sums.horizontal_moments(self.transport, self.central, self.layout)
             else:
@@ -237,16 +240,23 @@ class SecureMLE:
                 DiscreetWarning,
                 stacklevel=3,
             )
-        for group in groups:
+        if self.mode == "sufficient":
+            # Nobody joins a likelihood that is not evaluated: owners need not allow it.
+            self.rows = self._computed_moments()[0]
+        else:
+            self._join()
+        if self._journal is not None:
+            self._journal.belongs_to({"variables": list(self.variables), "rows": self.rows})
+        self._started = True
+
+    def _join(self) -> None:
+        for group in self.layout.groups:
             run = Coordinator(self.central, self.transport.new_run(), group.nodes, group.columns, group.block)
             self.central.plays(run)
             self.transport.carry(run.join())
             _check_joined(run)
             self._runs.append(run)
         self.rows = sum(next(iter(run.joined.values()))[0] for run in self._runs)
-        if self._journal is not None:
-            self._journal.belongs_to({"variables": list(self.variables), "rows": self.rows})
-        self._started = True
 
     @property
     def _values(self) -> int:

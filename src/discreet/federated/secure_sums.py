@@ -6,9 +6,11 @@ again. The mask is uniform on a ring of whole numbers, so that whoever sees a pa
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -16,11 +18,24 @@ import polars as pl
 from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
 from discreet.federated.answers import Answer
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import (
+    COORDINATOR,
+    Asked,
+    Request,
+    Takes,
+    floats,
+    lists,
+    mapping,
+    number,
+    numbers_or_words,
+    one_of,
+    whole,
+)
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Holder, Party, Role, by_party, plays
-from discreet.federated.quantities import contributed
+from discreet.federated.quantities import asked_of, contributed
 from discreet.federated.rings import Ring
 from discreet.federated.transport import Transport
 from discreet.number_arrays import numbers_of
@@ -28,6 +43,26 @@ from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
 FEWEST = 3
+_PARTIAL = {
+    "orders": lists, "size": whole, "mask": one_of("ring", "gaussian"), "scale": number, "bits": whole, "frac": whole,
+    "quantity": mapping, "round": whole, "sum": numbers_or_words,
+}  # fmt: skip
+
+
+def _summed(role: Any, message: Message) -> Asked:
+    """Read what is to be added, and over whom."""
+    plan = _Plan.read(message.values)
+    order, own = plan.orders[plan.at(message.values)], role.party.name
+    if own not in order or order[0] == own:
+        raise ProtocolError(f"'{own}' is not among those whose numbers are added.")
+    if role.party.pair_key is not None and plan.kind != "ring":
+        raise ProtocolError(f"'{own}' adds on a ring only: masks of another kind do not hide its numbers.")
+    # The first is the analyst, who adds nothing of its own.
+    others = tuple(name for name in order[1:] if name != own) + (
+        () if order[0] == COORDINATOR else (order[0],)
+    )
+    asked = role.asked or asked_of(role.party, message.values["quantity"])
+    return replace(asked, others=others, added_with=tuple(order[1:]))
 
 
 @plays
@@ -35,34 +70,61 @@ class Adding(Role):
     """The part of everybody but the first: add one's own share and pass the sum on."""
 
     protocol = "secure-sum"
+    takes: ClassVar = {"partial": Takes(_PARTIAL, "either", _summed), "sum": Takes({"sum": floats}, "either")}
+    sends: ClassVar = {"partial": "site", "total": "coordinator"}
 
     def __init__(self, party: Any, run: str) -> None:
         super().__init__(party, run)
         self._shares: list[Array] | None = None
+        self._about: dict[str, Any] = {}
+        self.asked: Asked | None = None
+        self._answered: set[int] = set()
 
-    def on_partial(self, message: Message) -> list[Message]:
+    def on_partial(self, message: Request) -> list[Message]:
         """Add the share of this round."""
         asked = message.values
         plan = _Plan.read(asked)
-        order = plan.orders[plan.at(asked)]
-        if self.party.name not in order or order[0] == self.party.name:
-            raise ProtocolError(f"'{self.party.name}' is not among those whose numbers are added.")
+        at = plan.at(asked)
+        order = plan.orders[at]
+        if message.sender != order[order.index(self.party.name) - 1]:
+            raise ProtocolError(f"'{message.sender}' sent a sum out of turn.")
+        about = {name: asked[name] for name in asked if name not in ("sum", "round")}
+        if at in self._answered or about != (self._about or about):
+            raise ProtocolError(
+                f"'{self.party.name}' has answered this sum. A run is one sum, each round once."
+            )
+        self._answered.add(at)
+        self._about, self.asked = about, message.asked
         if self._shares is None:
             own = contributed(self.party, asked["quantity"])
             if own.shape != (plan.size,):
                 # Two numbers under one mask would show their difference.
                 raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
-            self._shares = plan.shares(own, self.party.masks)
-        held = self._shares[plan.at(asked)]
+            self._shares = plan.shares(own, self.party.masks, silently=self.party.pair_key is not None)
         after = order[(order.index(self.party.name) + 1) % len(order)]
-        total = plan.added(plan.read_sum(asked), held)
+        total = plan.added(plan.read_sum(asked), self._masked(plan, self._shares[at], order, at))
         return [
             self.send(
                 after, "total" if after == order[0] else "partial", **{**asked, "sum": plan.wire(total)}
             )
         ]
 
-    def on_sum(self, message: Message) -> list[Message]:
+    def _masked(self, plan: _Plan, share: Array, order: list[str], at: int) -> Array:
+        """Add masks that two sites share and that cancel over all of them; the starter's mask protects no site.
+
+        They are made for this plan alone: sites that were shown different plans end with a number without meaning.
+        """
+        if self.party.pair_key is None:
+            return share
+        own, about = self.party.name, json.dumps({**self._about, "round": at}, sort_keys=True)
+        for other in order[1:]:
+            if other != own:
+                key = self.party.pair_key(other, self.run, about)
+                mask = plan.ring.stretched(plan.size, key)
+                share = plan.added(share, mask) if own < other else plan.taken(share, mask)
+        return share
+
+    def on_sum(self, message: Request) -> list[Message]:
         """Take note of the result."""
         self.result = message.values["sum"]
         return []
@@ -70,6 +132,8 @@ class Adding(Role):
 
 class Starting(Adding):
     """The part of the first party: mask, begin, and take the mask off at the end."""
+
+    takes: ClassVar = {"total": Takes({**_PARTIAL, "quantity": mapping}, "site")}
 
     def __init__(
         self,
@@ -82,25 +146,25 @@ class Starting(Adding):
         own: Array | None = None,
     ) -> None:
         super().__init__(party, run)
-        self.plan, self.asked, self.announce, self.own = plan, dict(asked), announce, own
+        self.plan, self.quantity, self.announce, self.own = plan, dict(asked), announce, own
         self.found: dict[int, Array] = {}
         self.result: Floats | None = None
 
     def begin(self) -> list[Message]:
         """Send the first masked sums, one for each round."""
         plan = self.plan
-        value = contributed(self.party, self.asked) if self.own is None else self.own
+        value = contributed(self.party, self.quantity) if self.own is None else self.own
         mine = plan.shares(value, self.party.masks)
         self.masks = [plan.mask(self.party.masks) for _ in plan.orders]
         return [
             self.send(
-                order[1], "partial", **plan.described(), quantity=self.asked, round=at,
+                order[1], "partial", **plan.described(), quantity=self.quantity, round=at,
                 sum=plan.wire(plan.added(mine[at], self.masks[at])),
             )
             for at, order in enumerate(plan.orders)
         ]  # fmt: skip
 
-    def on_total(self, message: Message) -> list[Message]:
+    def on_total(self, message: Request) -> list[Message]:
         """Take the mask of a round off; after the last round tell the sum."""
         plan, at = self.plan, int(message.values["round"])
         if not 0 <= at < len(plan.orders) or at in self.found or message.sender != plan.orders[at][-1]:
@@ -124,6 +188,13 @@ class _Plan:
         self.orders, self.size, self.kind, self.scale, self.ring = orders, size, mask, scale, ring
         if mask not in ("ring", "gaussian") or not orders or any(len(order) < FEWEST for order in orders):
             raise ProtocolError("A sum over fewer than three parties gives each away. It was refused.")
+        first = orders[0]
+        if len(set(first)) != len(first) or any(
+            order[0] != first[0] or sorted(order) != sorted(first) for order in orders
+        ):
+            raise ProtocolError(
+                "A sum goes round the same parties in every round, each once. It was refused."
+            )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> _Plan:
@@ -146,11 +217,11 @@ class _Plan:
         return {"orders": self.orders, "size": self.size, "mask": self.kind, "scale": self.scale,
                 "bits": self.ring.bits, "frac": self.ring.frac}  # fmt: skip
 
-    def shares(self, values: Array, masks: Masks) -> list[Array]:
+    def shares(self, values: Array, masks: Masks, *, silently: bool = False) -> list[Array]:
         """Split a value into random shares, one for each round."""
         rounds = len(self.orders)
         on_ring = self.kind == "gaussian" or values.dtype == object
-        whole: Array = values if on_ring else self.ring.encode(values, len(self.orders[0]))
+        whole: Array = values if on_ring else self.ring.encode(values, len(self.orders[0]), silently=silently)
         made: list[Array] = []
         for _ in range(rounds - 1):
             share = self.mask(masks)
@@ -314,13 +385,12 @@ def _told(names: list[str], rounds: int, seed: Seed, *, blurred: bool = False, m
         ),
         collusions,
         notes,
+        subsets=told_by_subsets([name for name in names if name != COORDINATOR]),
     )
 
 
 def _with(account: Leakage, transport: Transport) -> Leakage:
-    return Leakage(
-        account.protocol, account.learned, account.collusions, account.notes, transcript=transport.transcript
-    )
+    return replace(account, transcript=transport.transcript)
 
 
 def _orders(starter: str, others: list[str], rounds: int, seed: Seed) -> list[list[str]]:

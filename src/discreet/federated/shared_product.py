@@ -1,112 +1,233 @@
 """What are the means and covariances over columns of several parties, when nobody shows a row?
 
-Each pair of parties multiplies secret shares: a dealer without data (the coordinator) hands out masks A1, A2 and shares
-of A1'A2; the parties show each other only what is left of their columns on a ring after the masks are taken off; their
-answers add up to X1'X2 (Beaver 1991). Unlike random directions (`secure_matrix_product`) this gives away no equations.
+Each pair of parties multiplies secret shares: a dealer draws masks A1, A2 and shares of A1'A2; the parties show each
+other only what is left of their columns on a ring after the masks are taken off; their answers add up to X1'X2 (Beaver
+1991). Unlike random directions (`secure_matrix_product`) this gives away no equations.
+
+The dealer is another site, whose masks travel sealed, so that whoever carries them cannot take them off. Where there is
+no third holder the coordinator deals; a site refuses that, unless its owner names the coordinator as a dealer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.errors import InputError, ParameterError
+from discreet.federated.message_fields import (
+    ALONE,
+    COORDINATOR,
+    MAIN,
+    Asked,
+    Request,
+    Takes,
+    flag,
+    floats,
+    lists,
+    optional,
+    rows_asked,
+    text,
+    texts,
+    used,
+    whole,
+    words,
+)
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import MAIN, Party, Role, plays
+from discreet.federated.parties import Party, Role, plays
 from discreet.federated.transport import Transport
 
-
-@plays
-class Factor(Role):
-    """The part of a holder: show its own moments, and multiply shares with another holder."""
-
-    protocol = "shared-product"
-
-    def on_own(self, message: Message) -> list[Message]:
-        """Send the mean and covariance of one's own columns, and the number of rows."""
-        own = self._own(message)
-        mean = own.mean(axis=0)
-        centred = own - mean
-        return [self.send(message.sender, "moments", rows=len(own), mean=mean, products=centred.T @ centred)]
-
-    def on_masks(self, message: Message) -> list[Message]:
-        """Take the mask off one's own columns and show the rest to the other."""
-        own = self._own(message)
-        centred = own - own.mean(axis=0)
-        size = centred.std(axis=0)
-        frac = int(message.values["frac"])
-        words = _halves(centred / np.where(size > 0, size, 1.0), frac)
-        mask = message.array("mask", words.shape)
-        self.mask, self.share, self.dealer = mask, message.array("share", (None, None)), message.sender
-        self.first, self.other = bool(message.values["first"]), str(message.values["other"])
-        self.rest = words - mask
-        replies = [self.send(self.other, "rest", rest=self.rest)]
-        waiting = self._waiting.pop("rest", None)
-        return replies + (self._multiplied(waiting) if waiting else [])
-
-    def on_rest(self, message: Message) -> list[Message]:
-        """Multiply with what the other shows, once the mask is here."""
-        if not hasattr(self, "mask"):
-            self._waiting["rest"] = message
-            return []
-        return self._multiplied(message)
-
-    def _multiplied(self, message: Message) -> list[Message]:
-        if message.sender != self.other:
-            raise ProtocolError(f"'{message.sender}' is not the one to multiply with.")
-        theirs = message.array("rest", (len(self.rest), None))
-        if self.first:
-            made = self.mask.T @ theirs + self.share
-        else:
-            made = theirs.T @ self.rest + theirs.T @ self.mask + self.share
-        return [self.send(self.dealer, "share", share=made, first=self.first)]
-
-    def _own(self, message: Message) -> Floats:
-        columns = [str(name) for name in message.values["columns"]]
-        found: Floats = self.party.matrix(columns, str(message.values.get("block", MAIN)))
-        return found
+_MOST_WORDS = 50_000_000
+_MOST_BITS = 31  # behind the point, in each half of a number
 
 
-class Dealing(Role):
-    """The part of the coordinator: ask for moments, hand out masks, add the shares."""
+def _dealt(role: Any, message: Message) -> Asked:
+    """Read which of one's columns are to be multiplied, with whom, and who drew the masks."""
+    values = message.values
+    return Asked(
+        (used(values),), counts=True, moments=True, others=(values["other"],), added_with=(ALONE,),
+        dealer=message.sender,
+    )  # fmt: skip
 
-    protocol = "shared-product"
 
-    def __init__(self, party: Any, run: str) -> None:
-        super().__init__(party, run)
-        self.moments: dict[str, tuple[int, Floats, Floats]] = {}
-        self.shares: dict[bool, Array] = {}
+def _dealing(role: Any, message: Message) -> Asked:
+    """Read for whom masks are to be drawn; no data of the dealer are used."""
+    return Asked(others=tuple(message.values["holders"]))
 
-    def on_moments(self, message: Message) -> list[Message]:
-        """Note the moments of one holder."""
-        mean = message.array("mean", (None,))
-        self.moments[message.sender] = (
-            int(message.values["rows"]), mean, message.array("products", (len(mean), len(mean))),
-        )  # fmt: skip
-        return []
 
-    def on_share(self, message: Message) -> list[Message]:
-        """Note one of the two shares of a product."""
-        self.shares[bool(message.values["first"])] = message.array("share", (None, None))
-        return []
+class _Deals(Role):
+    """Draw masks for two others."""
 
-    def deal(self, names: tuple[str, str], columns: tuple[Sequence[str], Sequence[str]], rows: int, frac: int,
-             block: str) -> list[Message]:  # fmt: skip
-        """Draw the masks of a pair."""
+    def dealt(self, holders: Sequence[str], columns: Sequence[Sequence[str]], rows: int, frac: int,
+              block: str) -> list[Message]:  # fmt: skip
+        """Draw the masks of a pair, and what their product is in shares."""
         masks = [self.party.masks.ring(2 * rows * len(own)).reshape(rows, 2 * len(own)) for own in columns]
         product = masks[0].T @ masks[1]
         second = self.party.masks.ring(product.size).reshape(product.shape)
         shares = (product - second, second)
         return [
             self.send(
-                names[at], "masks", mask=masks[at], share=shares[at], other=names[1 - at], first=at == 0, frac=frac,
-                columns=list(columns[at]), block=block,
+                holders[at], "masks", mask=masks[at], share=shares[at], other=holders[1 - at], first=at == 0,
+                frac=frac, columns=list(columns[at]), block=block,
             )
             for at in range(2)
         ]  # fmt: skip
+
+
+@plays
+class Factor(_Deals):
+    """The part of a site: show its own moments, and multiply shares with another one, or deal the masks for two others.
+
+    In a run it does one of them, and once. What is left under the masks goes to the other holder, and the share of the
+    product to the coordinator: nobody gets both.
+    """
+
+    protocol = "shared-product"
+    takes: ClassVar = {
+        "own": Takes({"columns": texts, "block": optional(text)}, asks=rows_asked(alone=True)),
+        "deal": Takes({"holders": texts, "columns": lists, "rows": whole, "frac": whole, "block": text}, asks=_dealing),
+        "masks": Takes({"mask": words, "share": words, "other": text, "first": flag, "frac": whole, "columns": texts,
+                        "block": text}, "either", _dealt),
+        "rest": Takes({"rest": words, "dealer": text, "first": flag, "frac": whole}, "site"),
+    }  # fmt: skip
+    sends: ClassVar = {"moments": "coordinator", "masks": "site", "rest": "site", "share": "coordinator"}
+
+    def __init__(self, party: Any, run: str) -> None:
+        super().__init__(party, run)
+        self._part = ""
+
+    def on_own(self, message: Request) -> list[Message]:
+        """Send the mean and covariance of one's own columns, the number of rows, and a digest of whose they are."""
+        own = self.party.matrix(message.asked.columns, message.asked.block)
+        mean = own.mean(axis=0)
+        centred = own - mean
+        digest = self.party.row_digest(message.asked.block, self.run)
+        return [
+            self.send(
+                message.sender, "moments", rows=len(own), mean=mean, products=centred.T @ centred, rows_are=digest,
+            )
+        ]  # fmt: skip
+
+    def on_deal(self, message: Request) -> list[Message]:
+        """Draw the masks for two others."""
+        holders, columns = message.values["holders"], message.values["columns"]
+        if len(set(holders)) != 2 or len(holders) != 2 or self.party.name in holders or len(columns) != 2:
+            raise ProtocolError("Masks are dealt to two holders by a third. The run was ended.")
+        rows, frac = message.values["rows"], message.values["frac"]
+        if 2 * rows * sum(map(len, columns)) > _MOST_WORDS:
+            raise ProtocolError(
+                f"'{self.party.name}' deals masks of at most {_MOST_WORDS:,} words at a time."
+            )
+        self._takes_part("dealer")
+        return self.dealt(holders, columns, rows, frac, message.values["block"])
+
+    def on_masks(self, message: Request) -> list[Message]:
+        """Take the mask off one's own columns and show the rest to the other."""
+        values, own = message.values, self.party.matrix(message.asked.columns, message.asked.block)
+        self.dealer, self.first, self.other, self.frac = (
+            message.sender, values["first"], values["other"], values["frac"],
+        )  # fmt: skip
+        if len({self.party.name, self.dealer, self.other}) != 3 or not 0 < self.frac <= _MOST_BITS:
+            raise ProtocolError("Two holders multiply, and a third party deals the masks. The run was ended.")
+        centred = own - own.mean(axis=0)
+        size = centred.std(axis=0)
+        parts = _halves(centred / np.where(size > 0, size, 1.0), self.frac)
+        self._takes_part("holder")
+        self.mask, self.share = message.array("mask", parts.shape), message.array("share", (None, None))
+        self.rest = parts - self.mask
+        bound = {"dealer": self.dealer, "first": self.first, "frac": self.frac}
+        replies = [self.send(self.other, "rest", rest=self.rest, **bound)]
+        waiting = self._waiting.pop("rest", None)
+        return replies + (self._multiplied(waiting) if waiting else [])
+
+    def on_rest(self, message: Request) -> list[Message]:
+        """Multiply with what the other shows, once the mask is here."""
+        if self._part != "holder":
+            self._waiting["rest"] = message
+            return []
+        return self._multiplied(message)
+
+    def _multiplied(self, message: Request) -> list[Message]:
+        theirs = message.array("rest", (len(self.rest), None))
+        told = (message.sender, message.values["dealer"], message.values["first"], message.values["frac"])
+        if told != (self.other, self.dealer, not self.first, self.frac):
+            raise ProtocolError(
+                f"'{message.sender}' multiplies something else, or has masks of another dealer."
+            )
+        self._takes_part("done")
+        made = self.mask.T @ theirs if self.first else theirs.T @ (self.rest + self.mask)
+        if made.shape != self.share.shape:
+            raise ProtocolError(
+                f"'{message.sender}' multiplies another number of columns. The run was ended."
+            )
+        return [self.send(COORDINATOR, "share", share=made + self.share, first=self.first)]
+
+    def _takes_part(self, part: str) -> None:
+        if self._part and (self._part, part) != ("holder", "done"):
+            raise ProtocolError(f"'{self.party.name}' has taken its part in this run. Masks are used once.")
+        self._part = part
+
+
+class Asking(_Deals):
+    """The part of the coordinator: ask for moments, have masks dealt, add the shares."""
+
+    protocol = "shared-product"
+    takes: ClassVar = {
+        "moments": Takes({"rows": whole, "mean": floats, "products": floats, "rows_are": text}, "site"),
+        "share": Takes({"share": words, "first": flag}, "site"),
+    }
+
+    def __init__(self, party: Any, run: str) -> None:
+        super().__init__(party, run)
+        self.moments: dict[str, tuple[int, Floats, Floats]] = {}
+        self.rows_are: set[str] = set()
+        self.shares: dict[bool, Array] = {}
+        self.pair = ("", "")
+
+    def on_moments(self, message: Request) -> list[Message]:
+        """Note the moments of one holder."""
+        mean = message.array("mean", (None,))
+        self.rows_are.add(message.values["rows_are"])
+        self.moments[message.sender] = (
+            message.values["rows"], mean, message.array("products", (len(mean), len(mean))),
+        )  # fmt: skip
+        return []
+
+    def on_share(self, message: Request) -> list[Message]:
+        """Note one of the two shares of a product."""
+        first = message.values["first"]
+        if first in self.shares or message.sender != self.pair[0 if first else 1]:
+            raise ProtocolError(f"'{message.sender}' sent a share out of turn. The run was ended.")
+        self.shares[first] = message.array("share", (None, None))
+        return []
+
+    def multiply(  # noqa: PLR0917
+        self, dealer: str | None, holders: tuple[str, str], columns: tuple[Sequence[str], Sequence[str]], rows: int,
+        frac: int, block: str,
+    ) -> list[Message]:  # fmt: skip
+        """Have a third holder deal masks to a pair, or deal them oneself where there is none."""
+        self.pair = holders
+        if dealer is None:
+            return self.dealt(holders, columns, rows, frac, block)
+        return [
+            self.send(
+                dealer, "deal", holders=list(holders), columns=[list(own) for own in columns], rows=rows, frac=frac,
+                block=block,
+            )
+        ]  # fmt: skip
+
+
+def dealer_for(pair: Sequence[str], sites: Sequence[str]) -> str | None:
+    """Return the site that deals the masks for a pair: the first one that is none of both, if there is any.
+
+    Examples
+    --------
+    >>> dealer_for(["a", "b"], ["a", "b", "c"]), dealer_for(["a", "b"], ["a", "b"])
+    ('c', None)
+    """
+    return next((name for name in sites if name not in pair), None)
 
 
 def joint_moments(
@@ -117,19 +238,22 @@ def joint_moments(
     block: str = MAIN,
 ) -> tuple[int, Floats, Floats]:
     """Work out rows, mean and covariance (divided by n) of all columns, over the pairs of holders."""
+    sites = [*nodes, *(name for name in transport.names if name != coordinator.name)]
     run = transport.new_run()
-    dealing = Dealing(coordinator, run)
-    coordinator.plays(dealing)
+    asking = Asking(coordinator, run)
+    coordinator.plays(asking)
     transport.carry(
-        dealing.send(node, "own", columns=list(own), block=block)
+        asking.send(node, "own", columns=list(own), block=block)
         for node, own in zip(nodes, columns, strict=True)
     )
-    found = [dealing.moments[node] for node in nodes]
+    found = [asking.moments[node] for node in nodes]
     rows = {one[0] for one in found}
     if len(rows) != 1:
         raise ParameterError(
             "The parties do not have the same number of rows. Link the rows one to one first."
         )
+    if len(asking.rows_are) != 1:
+        raise InputError("The rows do not link one to one: the holders do not have the same people.")
     (many,) = rows
     frac = max(8, (62 - int(np.ceil(np.log2(max(many, 2))))) // 2)
     starts = np.concatenate([[0], np.cumsum([len(own) for own in columns])])
@@ -141,9 +265,11 @@ def joint_moments(
     for i in range(len(nodes)):
         for j in range(i + 1, len(nodes)):
             each = transport.new_run()
-            role = Dealing(coordinator, each)
+            role = Asking(coordinator, each)
             coordinator.plays(role)
-            transport.carry(role.deal((nodes[i], nodes[j]), (columns[i], columns[j]), many, frac, block))
+            pair = (nodes[i], nodes[j])
+            dealer = dealer_for(pair, sites)
+            transport.carry(role.multiply(dealer, pair, (columns[i], columns[j]), many, frac, block))
             if set(role.shares) != {True, False}:
                 raise ProtocolError("A product did not come back: a party fell silent.")
             words = (role.shares[True] + role.shares[False]).astype(np.int64)

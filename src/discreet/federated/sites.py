@@ -31,10 +31,14 @@ from discreet.federated import (
 )
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import COORDINATOR, MAIN, Asked, Request
 from discreet.federated.messages import Message, ProtocolError, contents, values_of
-from discreet.federated.parties import MAIN, Holder
+from discreet.federated.owner_limits import OwnerLimits
+from discreet.federated.parties import Holder, Role
+from discreet.federated.quantities import PROTECTED
 from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
+from discreet.federated.site_sets import SiteSets
 
 # Importing these enters their roles and quantities.
 _ENTERED = (
@@ -42,6 +46,8 @@ _ENTERED = (
     shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0
+# The two answers of an evaluation together tell a residual under noise whose square is a fifth of that of one.
+_ANSWERS = 5.0
 
 
 class Site:
@@ -57,6 +63,11 @@ class Site:
         self._state = _State(file.state)
         # Noise that is the same in every evaluation stays so over restarts.
         self.holder.masks = Masks.of_key(self._state.key)
+        self.holder.pair_key = self.sealer.pair_key
+        self.holder.limits = OwnerLimits(
+            file.name, least_count=file.allowed.least_count, max_share=file.allowed.max_share
+        )
+        self._site_sets = SiteSets(file.site_sets, self._state.key, free=file.allowed.other_site_sets)
         self._numbers: dict[tuple[str, str], int] = {}
         self._sent = 0
         self._recent: deque[float] = deque()
@@ -76,7 +87,7 @@ class Site:
             replies: list[Envelope] = []
             for envelope in envelopes:
                 message = self._accepted(envelope, analyst)
-                replies.extend(self._put_in(reply) for reply in self.holder.receive(message))
+                replies.extend(self._answered(message))
         except DiscreetError as error:
             self.note("refused", analyst, str(error))
             raise
@@ -150,7 +161,7 @@ class Site:
         sender, run, number = str(out["sender"]), str(out["run"]), int(out["number"])
         if out["receiver"] != self.name:
             raise ProtocolError(f"'{self.name}' got a message that is for somebody else.")
-        if abs(time.time() - float(out["time"])) > FRESH_SECONDS:
+        if not abs(time.time() - float(out["time"])) <= FRESH_SECONDS:  # what is no number is not fresh
             raise ProtocolError(
                 f"'{self.name}' got a message that is too old, or from a clock that is wrong."
             )
@@ -159,88 +170,125 @@ class Site:
         if number <= self._numbers.get((sender, run), -1):
             raise ProtocolError(f"'{self.name}' got a message again that it had before. It was dropped.")
         from_site = sender in self.file.peers
-        if from_site != bool(out["sealed"]):
+        if from_site != out["sealed"] or (not from_site and sender != COORDINATOR):
             raise ProtocolError(
                 f"'{self.name}' takes messages of sites sealed, and of analysts only from themselves."
             )
         message = envelope.opened(self.sealer)
         self._numbers[sender, run] = number
-        self._allow(message)
         return message
 
-    def _allow(self, message: Message) -> None:
-        """Hold a message against the owner's rules, and count what it asks for."""
-        allowed = self.allowed
-        if message.protocol not in allowed.protocols:
+    def _answered(self, message: Message) -> list[Envelope]:
+        """Read a message, hold what it asks for against the owner's rules, and answer just that."""
+        if message.protocol not in self.allowed.protocols:
             raise ProtocolError(f"The owner of '{self.name}' does not allow '{message.protocol}'.")
         if message.protocol == mpyc_sites.PROTOCOL and self.networked:
             raise ProtocolError(f"'{self.name}' is on a network, where MPyC would pass by its owner's rules.")
-        values: Mapping[str, Any] = message.values
-        asked = values.get("quantity", values)
-        if not isinstance(asked, Mapping):
-            raise ProtocolError(f"'{self.name}' was asked for nothing that it knows.")
-        is_sum = message.protocol == "secure-sum" and message.name == "partial"
-        if is_sum and asked.get("kind") not in allowed.quantities:
+        role = self.holder.role_for(message)
+        request = role.read(message)
+        from_site = message.sender in self.file.peers
+        if role.takes[message.name].sender == ("coordinator" if from_site else "site"):
+            raise ProtocolError(
+                f"'{message.name}' does not come from '{message.sender}' in '{message.protocol}'."
+            )
+        self._allow(request)
+        with self.holder.opened_for(request.asked) as asked:
+            added = () if asked.quantity in PROTECTED else asked.added_with
+            self._protect(asked, added)
+            replies = self.holder.answer(role, request)
+            if added:
+                self._site_sets.enter(self.holder, asked.uses, added)
+        return [self._put_in(reply, role) for reply in replies]
+
+    def _allow(self, request: Request) -> None:
+        """Hold what is asked for against the owner's rules, and count it; the data are not looked at."""
+        allowed, asked = self.allowed, request.asked
+        if asked.quantity and asked.quantity not in allowed.quantities:
             raise ProtocolError(f"The owner of '{self.name}' does not allow this kind of sum.")
-        if is_sum and asked.get("kind") == "noisy-counts" and self.holder.ledger is None:
+        if asked.quantity == "noisy-counts" and self.holder.ledger is None:
             raise ProtocolError(
                 f"The owner of '{self.name}' has set no budget for answers with noise ([ledger])."
             )
-        for name in asked.get("columns", ()):
-            if name not in allowed.columns:
-                raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
-        for name in (*([asked["y"]] if "y" in asked else []), *asked.get("x", ())):
-            if name not in allowed.columns:
-                raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
-        if self._fewest_rows(asked) < allowed.min_rows:
-            raise ProtocolError(f"'{self.name}' has fewer rows than its owner lets anybody compute with.")
-        if self._begins(message):
+        for block, columns in asked.uses:
+            for name in columns:
+                if name not in allowed.columns:
+                    raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
+            if self.holder.rows(block) < allowed.min_rows:
+                raise ProtocolError(f"'{self.name}' has fewer rows than its owner lets anybody compute with.")
+        for name in asked.others:
+            self._known(name)
+        if asked.dealer and asked.dealer not in (allowed.dealers or self.file.peers):
+            raise ProtocolError(
+                f"'{self.name}' takes no masks of '{asked.dealer}': whoever deals them can take them off. Let a third "
+                "site deal; with two sites only, the owner names whom to trust (dealers)."
+            )
+        exact = asked.quantity and asked.quantity not in PROTECTED
+        if exact and len(asked.added_with) < allowed.least_sites:
+            raise ProtocolError(
+                f"'{self.name}' adds its numbers over {allowed.least_sites} sites at least: of fewer, the others learn "
+                "its own. Ask more sites; the owner sets least_sites."
+            )
+        if asked.counts:
             if self._state.evaluations >= allowed.max_evaluations:
                 raise ProtocolError(
                     f"'{self.name}' has answered {allowed.max_evaluations:,} evaluations: all that its owner allows."
                 )
             self._state.count()
 
-    def _fewest_rows(self, asked: Mapping[str, Any]) -> int:
-        """How many rows the group that is asked about has; the smallest one where none is named."""
-        named = asked.get("block")
-        if named is None and MAIN in self.holder.blocks:
-            named = MAIN
-        blocks = list(self.holder.blocks) if named is None else [str(named)]
-        return min(self.holder.rows(block) for block in blocks)
+    def _protect(self, asked: Asked, added: tuple[str, ...]) -> None:
+        """Hold what would go out against the owner's limits. A refusal was counted before, as it tells something."""
+        if added:
+            self._site_sets.check(self.holder, asked.uses, added)
+        if asked.moments:
+            for block, columns in asked.uses:
+                self.holder.limits.moments(self.holder, block, columns)
+        if asked.scales:
+            self._wear(asked)
 
-    def _begins(self, message: Message) -> bool:
-        """Whether a message begins an evaluation at this site."""
-        values = message.values
-        if message.protocol == "vertical-likelihood":
-            if message.name == "alone":
-                return True
-            return message.name in ("first", "conditional") and values.get("chunk") == 0
-        if message.protocol == "secure-sum":
-            return message.name == "partial" and values.get("round") == 0
-        return message.name in ("masks", "begin")
+    def _wear(self, asked: Asked) -> None:
+        """Refuse an answer after which averaging would leave too little of the noise of a column."""
+        least = self.allowed.least_left
+        spread = self.holder.matrix(asked.columns, asked.block).std(axis=0)
+        told = {
+            f"{asked.block}/{name}": _ANSWERS * (size / max(scale, size * 1e-9)) ** 2
+            for name, size, scale in zip(asked.columns, spread.tolist(), asked.scales, strict=True)
+            if size > 0
+        }
+        for name, more in told.items():
+            if (self._state.told.get(name, 0.0) + more) * least**2 > 1:
+                raise ProtocolError(
+                    f"'{self.name}' has answered so often about '{name}' that averaging would leave less than "
+                    f"{least:g} standard deviations of noise. Use more noise (noise_scale), or mode='sufficient'."
+                )
+        self._state.tell(told)
 
-    def _put_in(self, reply: Message) -> Envelope:
+    def _known(self, name: str) -> None:
+        if name not in self.file.peers:
+            raise ProtocolError(f"'{self.name}' knows no '{name}'. Its owner enters sites under [peers].")
+
+    def _put_in(self, reply: Message, role: Role) -> Envelope:
         self._sent += 1
-        to_site = reply.receiver in self.file.peers
-        if not to_site and reply.receiver != "coordinator":
-            raise ProtocolError(
-                f"'{self.name}' knows no '{reply.receiver}'. Its owner enters sites under [peers]."
-            )
+        to_site = reply.receiver != COORDINATOR
+        if to_site:
+            self._known(reply.receiver)
+        if role.sends[reply.name] != ("site" if to_site else "coordinator"):
+            raise ProtocolError(f"'{reply.name}' of '{reply.protocol}' does not go to '{reply.receiver}'.")
         return put_in(reply, self._sent, self.sealer if to_site else None)
 
 
 class _State:
-    """What a site keeps over restarts: how many evaluations were answered, and the key of the noise that stays."""
+    """What a site keeps over restarts: what was answered how often, how far noise is worn off, and the key of noise."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.evaluations, self.key = 0, os.urandom(32)
+        self.told: dict[str, float] = {}
         if path.exists():
             try:
                 known = json.loads(path.read_text(encoding="utf-8"))
                 self.evaluations, self.key = int(known["evaluations"]), bytes.fromhex(known["key"])
-            except (OSError, ValueError, KeyError, TypeError) as error:
+                self.told = {str(name): float(one) for name, one in known.get("told", {}).items()}
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
                     f"'{path.name}' cannot be read: without it the site does not know what it answered."
                 ) from error
@@ -251,9 +299,13 @@ class _State:
         self.evaluations += 1
         self._write()
 
+    def tell(self, more: Mapping[str, float]) -> None:
+        self.told |= {name: self.told.get(name, 0.0) + one for name, one in more.items()}
+        self._write()
+
     def _write(self) -> None:
         unfinished = self.path.with_suffix(".unfinished")
-        text = json.dumps({"evaluations": self.evaluations, "key": self.key.hex()})
+        text = json.dumps({"evaluations": self.evaluations, "key": self.key.hex(), "told": self.told})
         try:
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -9,7 +9,7 @@ hands over exactly one entry. It shows what the protocol gives and costs; it is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.matrix_product import check_rows
+from discreet.federated.message_fields import Request, Takes, floats
 from discreet.federated.messages import Message
 from discreet.federated.parties import Holder, Party, Role, as_frame
 from discreet.federated.transport import Transport
@@ -29,10 +30,15 @@ Statistic = Callable[[Floats, Floats], Array]
 TRANSFER = "ideal oblivious transfer"
 
 
+def _places(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "i"
+
+
 class _Choosing(Role):
     """Party 1: hide one's rows among decoys, and take one entry of each."""
 
     protocol = "sufficient-statistics"
+    takes: ClassVar = {"chosen": Takes({"chosen": floats}, "site"), "rest": Takes({"rest": floats}, "site")}
 
     def begin(self, candidates: Floats, true: Integers) -> list[Message]:
         return [
@@ -40,13 +46,13 @@ class _Choosing(Role):
             self.send(TRANSFER, "choices", choices=true),
         ]
 
-    def on_chosen(self, message: Message) -> list[Message]:
+    def on_chosen(self, message: Request) -> list[Message]:
         return self._added(self.both(message, "rest"))
 
-    def on_rest(self, message: Message) -> list[Message]:
+    def on_rest(self, message: Request) -> list[Message]:
         return self._added(self.both(message, "chosen"))
 
-    def _added(self, both: tuple[Message, Message] | None) -> list[Message]:
+    def _added(self, both: tuple[Request, Request] | None) -> list[Message]:
         if both is None:
             return []
         found = {message.name: message for message in both}
@@ -59,12 +65,16 @@ class _Offering(Role):
     """Party 2: compute the statistic for every candidate, less a random number for each person."""
 
     protocol = "sufficient-statistics"
+    takes: ClassVar = {
+        "candidates": Takes({"candidates": floats}, "site"),
+        "total": Takes({"total": floats}, "site"),
+    }
 
     def __init__(self, party: Any, run: str, statistic: Statistic, own: Floats) -> None:
         super().__init__(party, run)
         self.statistic, self.own = statistic, own
 
-    def on_candidates(self, message: Message) -> list[Message]:
+    def on_candidates(self, message: Request) -> list[Message]:
         given = message.array("candidates", (len(self.own), None, None))
         values = np.stack(
             [_computed(self.statistic, given[:, at], self.own) for at in range(given.shape[1])], axis=1
@@ -76,7 +86,7 @@ class _Offering(Role):
             self.send("party 1", "rest", rest=offset.sum(axis=0)),
         ]
 
-    def on_total(self, message: Message) -> list[Message]:
+    def on_total(self, message: Request) -> list[Message]:
         return []
 
 
@@ -84,14 +94,18 @@ class _Transferring(Role):
     """The trusted third party that oblivious transfer replaces: hand over one entry of each row."""
 
     protocol = "sufficient-statistics"
+    takes: ClassVar = {
+        "choices": Takes({"choices": _places}, "site"),
+        "offers": Takes({"offers": floats}, "site"),
+    }
 
-    def on_choices(self, message: Message) -> list[Message]:
+    def on_choices(self, message: Request) -> list[Message]:
         return self._handed(self.both(message, "offers"))
 
-    def on_offers(self, message: Message) -> list[Message]:
+    def on_offers(self, message: Request) -> list[Message]:
         return self._handed(self.both(message, "choices"))
 
-    def _handed(self, both: tuple[Message, Message] | None) -> list[Message]:
+    def _handed(self, both: tuple[Request, Request] | None) -> list[Message]:
         if both is None:
             return []
         found = {message.name: message for message in both}

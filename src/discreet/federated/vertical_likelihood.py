@@ -13,17 +13,32 @@ on; the coordinator ends with one number. Three things differ from the source, w
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
-from discreet.federated.likelihood_steps import Step, Turns
+from discreet.federated.likelihood_steps import STEP, Step, Turns
+from discreet.federated.message_fields import (
+    ALONE,
+    Asked,
+    Request,
+    Takes,
+    floats,
+    hexadecimal,
+    optional,
+    rows_asked,
+    text,
+    texts,
+    used,
+    whole,
+)
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import MAIN, Holder, Role, plays
+from discreet.federated.parties import HeldTotal, Holder, Role, plays
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 
@@ -82,27 +97,68 @@ class Noise:
         return int(self.masks.whole(RING.bits))
 
 
+_LAW = {"columns": texts, "covariance": floats, "mean": floats}
+
+
+def _evaluated(role: Any, message: Message) -> Asked:
+    """Read whose columns an evaluation uses; it begins with the first rows, and the rest belongs to it."""
+    values = message.values
+    step = Step.read(message)
+    alone = () if values["keep_total"] else (ALONE,)
+    others = tuple(name for name in step.nodes if name != role.party.name)
+    begins = step.chunk == 0
+    return Asked(
+        (used(values),), counts=begins, moments=True, others=others, added_with=alone,
+        scales=tuple(step.own_scales.tolist()) if begins else (),
+    )  # fmt: skip
+
+
+def _waiting(role: Any, message: Message) -> Asked:
+    """Read what the message that came before this one asked for: both together are answered."""
+    before = role.waiting("conditional")
+    return Asked() if before is None else Asked(before.asked.uses)
+
+
 @plays
 class Node(Role):
-    """The part of a holder of columns."""
+    """The part of a holder of columns.
+
+    Residuals under noise go to the coordinator, the noise to the next holder: nobody gets both.
+    """
 
     protocol = PROTOCOL
+    takes: ClassVar = {
+        "join": Takes({"columns": texts, "block": optional(text)}, asks=rows_asked()),
+        "first": Takes({**STEP, **_LAW, "last_noise": floats}, asks=_evaluated),
+        "conditional": Takes({**STEP, **_LAW, "weights": floats, "noise": floats}, asks=_evaluated),
+        "masks": Takes({**STEP, "q": floats, "r": floats, "m": optional(floats), "total": hexadecimal}, "site",
+                       _waiting),
+        "last": Takes({**STEP, "q": floats, "total": hexadecimal}, "site"),
+        "alone": Takes({"columns": texts, "block": text, "mu": floats, "sigma": floats, "evaluation": whole},
+                       asks=rows_asked()),
+    }  # fmt: skip
+    sends: ClassVar = {
+        "joined": "coordinator", "answers": "coordinator", "chunk": "coordinator", "total": "coordinator",
+        "masks": "site", "last": "site",
+    }  # fmt: skip
 
     def __init__(self, party: Any, run: str) -> None:
         super().__init__(party, run)
         self.noise = getattr(party, "noise", None) or Noise(party.masks)
         self._kept: dict[str, tuple[Floats, Floats]] = {}
-        self._spread: dict[str, Floats] = {}
+        self._spread: dict[tuple[str, tuple[str, ...]], Floats] = {}
+        self._columns: tuple[str, ...] = ()
+        self._bound: Any = None
         self._turns = Turns()
+        self._begun: Step | None = None
 
-    def on_join(self, message: Message) -> list[Message]:
+    def on_join(self, message: Request) -> list[Message]:
         """Tell the number of rows, the spread of one's columns, and a digest of whose rows they are."""
-        columns, block = self._columns(message), str(message.values.get("block", MAIN))
-        own = self.party.matrix(columns, block)
-        digest = row_digest(self.party, block, self.run)
+        own = self.party.matrix(message.asked.columns, message.asked.block)
+        digest = self.party.row_digest(message.asked.block, self.run)
         return [self.send(message.sender, "joined", rows=len(own), scales=own.std(axis=0), rows_are=digest)]
 
-    def on_first(self, message: Message) -> list[Message]:
+    def on_first(self, message: Request) -> list[Message]:
         """Begin a chunk: the part of the first holder."""
         step = Step.read(message)
         if step.place != 0:
@@ -110,40 +166,49 @@ class Node(Role):
         if step.chunk == 0:
             self.mask = self.noise.whole()
             self.total = self.mask
+        self._begun = step
         self.last_noise = message.array("last_noise", (step.rows, None))
         residual = self._own(message, step) - message.array("mean", (step.rows, step.width))
-        return self._passed_on(message, step, residual, self.total, None)
+        return self._passed_on(message, step, residual, self.total, None, np.zeros(step.width))
 
-    def on_masks(self, message: Message) -> list[Message]:
+    def on_masks(self, message: Request) -> list[Message]:
         """Wait for what the coordinator sends beside the masks of the holder before."""
         return self._next(self.both(message, "conditional"))
 
-    def on_conditional(self, message: Message) -> list[Message]:
+    def on_conditional(self, message: Request) -> list[Message]:
         """Wait for the masks of the holder before."""
         return self._next(self.both(message, "masks"))
 
-    def _next(self, both: tuple[Message, Message] | None) -> list[Message]:
+    def _next(self, both: tuple[Request, Request] | None) -> list[Message]:
         if both is None:
             return []
         found = {message.name: message for message in both}
         central, before = found["conditional"], found["masks"]
         step = Step.read(central)
+        told = Step.read(before, place=step.place)
+        if (
+            before.sender != step.nodes[step.place - 1]
+            or told.place != step.place - 1
+            or not step.same_as(told)
+        ):
+            raise ProtocolError(f"'{central.sender}' and '{before.sender}' speak of different evaluations.")
         widths, place = step.widths, step.place
         earlier, later = widths[place - 1], sum(widths[place:])
         total = RING.words([int(str(before.values["total"]), 16)])[0]
         noise = central.array("noise", (step.rows, earlier))
         total = _reduced(total - dot(noise, before.array("q", (step.rows, earlier))))
-        shift = before.array("r", (step.rows, earlier)) - noise
-        mean = (
-            central.array("mean", (step.rows, later)) - shift @ central.array("weights", (later, earlier)).T
-        )
+        weights, cover = central.array("weights", (later, earlier)), before.array("r", (step.rows, earlier))
+        mean = central.array("mean", (step.rows, later)) - (cover - noise) @ weights.T
+        hidden = cover @ weights.T
         if place > 1:
-            mean = mean - before.array("m", (step.rows, later))
+            mean, hidden = mean - before.array("m", (step.rows, later)), hidden + before.values["m"]
+        # The noise of the holder before is in what is sent on. Whoever chose the weights must not read it there.
+        hidden = np.sqrt((hidden**2).mean(axis=0))
         residual = self._own(central, step) - mean[:, : step.width]
-        return self._passed_on(central, step, residual, total, mean[:, step.width :])
+        return self._passed_on(central, step, residual, total, mean[:, step.width :], hidden)
 
-    def _passed_on(
-        self, message: Message, step: Step, residual: Floats, total: int, later: Floats | None
+    def _passed_on(  # noqa: PLR0917
+        self, message: Request, step: Step, residual: Floats, total: int, later: Floats | None, hidden: Floats
     ) -> list[Message]:
         covariance = message.array("covariance", (step.width, step.width))
         try:
@@ -152,7 +217,7 @@ class Node(Role):
             raise ProtocolError("The covariance that was sent is not positive definite.") from error
         inverse = np.linalg.inv(covariance)
         inverse = (inverse + inverse.T) / 2
-        r, q = self._drawn(step, inverse)
+        r, q = self._drawn(step, inverse, hidden[: step.width], message.asked.columns)
         scaled = residual @ inverse
         # <D1 S^-1, D2> + <R S^-1, R> is <a S^-1, a>: R cancels, and leaving it out spares its rounding errors.
         constant = step.rows * (step.width * LOG_2_PI + float(np.linalg.slogdet(covariance)[1]))
@@ -165,7 +230,8 @@ class Node(Role):
         if not last:
             onward["r"] = r
         if later is not None and not last:
-            cover = self.noise.fresh("m", later.shape, step.scales[sum(step.widths[: step.place + 1]) :])
+            scales = step.scales[sum(step.widths[: step.place + 1]) :]
+            cover = self.noise.fresh("m", later.shape, np.maximum(scales, hidden[step.width :]))
             answers["later"] = later + cover
             onward["m"] = cover
         if last:
@@ -179,23 +245,26 @@ class Node(Role):
             self.send(step.nodes[(step.place + 1) % len(step.nodes)], "last" if last else "masks", **onward),
         ]
 
-    def on_alone(self, message: Message) -> list[Message]:
+    def on_alone(self, message: Request) -> list[Message]:
         """Evaluate rows of which one has all columns; the total is kept for a secure sum."""
-        columns, block = self._columns(message), str(message.values["block"])
-        size = len(columns)
+        size = len(message.asked.columns)
         value = minus_two_log_likelihood(
-            self.party.matrix(columns, block),
+            self.party.matrix(message.asked.columns, message.asked.block),
             message.array("mu", (size,)),
             message.array("sigma", (size, size)),
         )
         if not math.isfinite(value):
             raise ProtocolError("The covariance that was sent is not positive definite.")
-        self.party.held_totals[f"{self.run} {int(message.values['evaluation'])}"] = _reduced(on_grid(value))
+        key = f"{self.run} {message.values['evaluation']}"
+        self.party.held_totals[key] = HeldTotal(_reduced(on_grid(value)), message.asked.uses[0])
         return [self.send(message.sender, "total", evaluation=message.values["evaluation"])]
 
-    def on_last(self, message: Message) -> list[Message]:
+    def on_last(self, message: Request) -> list[Message]:
         """End a chunk: take the noise of the last holder out of the total, and after the last chunk hand it over."""
-        step = Step.read(message)
+        step, begun = Step.read(message, place=0), self._begun
+        if begun is None or message.sender != begun.nodes[-1] or not step.same_as(begun):
+            raise ProtocolError(f"'{message.sender}' ends an evaluation that was not begun.")
+        self._begun = None
         q = message.array("q", self.last_noise.shape)
         self.total = _reduced(int(str(message.values["total"]), 16) - dot(self.last_noise, q))
         if not step.is_last_chunk:
@@ -203,16 +272,20 @@ class Node(Role):
         self.total = (self.total - self.mask) % (1 << RING.bits)
         if step.keep_total:
             # The totals of several groups of rows are added by a secure sum.
-            self.party.held_totals[step.key] = self.total
+            self.party.held_totals[step.key] = HeldTotal(self.total, (step.block, self._columns))
             return [self.send(step.coordinator, "total", evaluation=step.evaluation)]
         return [self.send(step.coordinator, "total", total=_hex(self.total), evaluation=step.evaluation)]
 
-    def _drawn(self, step: Step, inverse: Floats) -> tuple[Floats, Floats]:
+    def _drawn(
+        self, step: Step, inverse: Floats, hidden: Floats, columns: Sequence[str]
+    ) -> tuple[Floats, Floats]:
         shape = (step.rows, step.width)
-        scales = step.own_scales
+        scales = np.maximum(step.own_scales, hidden)
         if step.place == 0:
-            # Another scale is other noise: the same draw on two scales would be solved for.
-            label = f"{step.block} {step.chunk} {step.rows} {[float(one).hex() for one in scales]}"
+            # Other rows, columns or scales are other noise: the same draw over two of them would be solved for.
+            label = json.dumps(
+                [step.block, list(columns), step.start, step.rows, [float(one).hex() for one in scales]]
+            )
             if label not in self._kept:
                 r, q = (self.noise.same(name, shape, scales, label) for name in ("r", "q"))
                 self._kept = {label: (r, q)}
@@ -221,30 +294,40 @@ class Node(Role):
             r, q = (self.noise.fresh(name, shape, scales) for name in ("r", "q"))
         return r, self.noise.divided(q, inverse)
 
-    def _own(self, message: Message, step: Step) -> Floats:
-        own: Floats = self.party.matrix(self._columns(message), step.block)
+    def _own(self, message: Request, step: Step) -> Floats:
+        if len(message.asked.columns) != step.width:
+            raise ProtocolError(f"'{message.sender}' asks for another number of columns than it says.")
+        bound = (message.asked.columns, step.nodes, step.block, step.keep_total, step.scales.tolist())
+        if step.chunk and bound != self._bound:
+            raise ProtocolError("An evaluation is one over all its rows. The run was ended.")
+        self._bound, self._columns = bound, message.asked.columns
+        own: Floats = self.party.matrix(message.asked.columns, step.block)
         self._turns.take(
             evaluation=step.evaluation, chunk=step.chunk, chunks=step.chunks, start=step.start, rows=step.rows,
             all_rows=len(own),
         )  # fmt: skip
-        if step.block not in self._spread:
+        if message.asked.uses[0] not in self._spread:
             # Once for all chunks: it takes a pass over all rows.
-            self._spread[step.block] = own.std(axis=0)
-        if (step.own_scales < self.party.least_noise * self._spread[step.block] * (1 - 1e-9)).any():
+            self._spread[message.asked.uses[0]] = own.std(axis=0)
+        least = self.party.least_noise * self._spread[message.asked.uses[0]]
+        if (step.own_scales < least * (1 - 1e-9)).any():
             raise ProtocolError(
                 f"The noise that was proposed is less than the owner of '{self.party.name}' asks for."
             )
         return own[step.start : step.start + step.rows]
-
-    @staticmethod
-    def _columns(message: Message) -> list[str]:
-        return [str(name) for name in message.values["columns"]]
 
 
 class Coordinator(Role):
     """The part of the coordinator for one group of linked rows; its noise is P."""
 
     protocol = PROTOCOL
+    takes: ClassVar = {
+        "joined": Takes({"rows": whole, "scales": floats, "rows_are": text}, "site"),
+        "answers": Takes({"a1": floats, "a2": floats, "place": whole, "later": optional(floats),
+                          "mask": optional(hexadecimal)}, "site"),
+        "chunk": Takes({"chunk": whole}, "site"),
+        "total": Takes({"total": optional(hexadecimal), "evaluation": whole}, "site"),
+    }  # fmt: skip
 
     def __init__(
         self, party: Any, run: str, nodes: Sequence[str], columns: Sequence[Sequence[str]], block: str
@@ -261,7 +344,7 @@ class Coordinator(Role):
             for node, own in zip(self.nodes, self.columns, strict=True)
         ]
 
-    def on_joined(self, message: Message) -> list[Message]:
+    def on_joined(self, message: Request) -> list[Message]:
         """Note what a holder tells."""
         width = len(self.columns[self.nodes.index(message.sender)])
         scales = message.array("scales", (width,))
@@ -305,7 +388,7 @@ class Coordinator(Role):
         mean = self.mu[starts[0] : starts[1]] + self.noises[0]
         return [self._to(0, "first", mean=mean, last_noise=self.noises[-1])]
 
-    def on_answers(self, message: Message) -> list[Message]:
+    def on_answers(self, message: Request) -> list[Message]:
         """Take the noise of one holder's answers into account, and send the next one its conditional mean."""
         place = int(message.values["place"])
         if not 0 <= place < len(self.nodes) or message.sender != self.nodes[place]:
@@ -341,12 +424,12 @@ class Coordinator(Role):
             )
         ]
 
-    def on_chunk(self, message: Message) -> list[Message]:
+    def on_chunk(self, message: Request) -> list[Message]:
         """Go on with the next rows."""
         self.chunk += 1
         return self._begin_chunk()
 
-    def on_total(self, message: Message) -> list[Message]:
+    def on_total(self, message: Request) -> list[Message]:
         """Put the total and the corrections together."""
         self.finished = True
         if not self.keep_total:
@@ -371,18 +454,6 @@ class Coordinator(Role):
         )  # fmt: skip
 
 
-def row_digest(party: Any, block: str, run: str) -> str:
-    """Make a digest of whose rows a holder has, in their order; nothing where rows have no ids."""
-    import hashlib
-
-    if getattr(party, "ids", None) is None:
-        return ""
-    told = hashlib.sha256(run.encode())
-    for text in party.frame(block)[party.ids].cast(str).to_list():
-        told.update(text.encode() + b"\0")
-    return told.hexdigest()
-
-
 def _hex(total: int) -> str:
     """Write a total so that its length tells nothing."""
     return format(total, f"0{RING.bits // 4}x")
@@ -392,8 +463,16 @@ def _reduced(total: int) -> int:
     return int(total) % (1 << RING.bits)
 
 
-@quantity("held-totals")
+def _held_uses(holder: Any, asked: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Say from which columns the totals that are asked for were made; each is told in one sum."""
+    found = [holder.held_totals[key] for key in asked["keys"] if key in holder.held_totals]
+    if not found or len(set(asked["keys"])) != len(asked["keys"]):
+        raise ProtocolError(f"'{holder.name}' holds no total of the evaluations that were named.")
+    return tuple(dict.fromkeys(one.uses for one in found))
+
+
+@quantity("held-totals", {"keys": texts}, moments=True, uses=_held_uses)
 def _held_totals(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The totals of groups of rows that a holder was left with, which only their sum may tell."""
-    found = [holder.held_totals.pop(str(key), 0) for key in asked["keys"]]
-    return RING.words([sum(found)])
+    kept = [holder.held_totals.pop(key) for key in asked["keys"] if key in holder.held_totals]
+    return RING.words([sum(one.total for one in kept)])

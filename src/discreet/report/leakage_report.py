@@ -42,6 +42,7 @@ def write_leakage_report(
         ],
         collusions=account.collusions,
         notes=account.notes,
+        subsets=account.subsets,
         messages=shown(table["messages"]),
         bytes=shown(table["bytes"]),
         passed=[
