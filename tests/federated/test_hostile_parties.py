@@ -250,6 +250,27 @@ def test_noise_and_what_it_hides_go_to_different_readers_or_nowhere(sites, wrong
     }
 
 
+def test_evaluations_that_a_site_cannot_check_need_the_trust_of_its_owner(tmp_path):
+    """The means come row by row: two evaluations of a changed program differ by one row, and look like any others."""
+    wary = SitesHere(made(tmp_path, program_trusted=False), NAMES)
+    for name, values in (("first", first()), ("conditional", {**step(1), "nodes": ["south", "north"]})):
+        values |= {"weights": np.zeros((1, 1)), "noise": np.zeros((ROWS, 1))} if name == "conditional" else {}
+        with pytest.raises(ProtocolError, match="program_trusted"):
+            ask(wary, "north", "vertical-likelihood", name, **values)
+    assert not any(wary.sites[name].holder.held_totals for name in NAMES)
+    # What names no mean for a row is answered: the same fits come from products with masks of a third site.
+    assert ask(wary, "north", "vertical-likelihood", "join", columns=["y1"])
+    assert ask(wary, "north", "shared-product", "own", columns=["y1"])
+
+
+def test_only_an_owner_trusts_a_program(tmp_path):
+    file = SiteFile.read(made(tmp_path) / "north.toml")
+    assert file.allowed.program_trusted  # of a trial
+    text = (tmp_path / "north.toml").read_text().replace("program_trusted = true\n", "")
+    (tmp_path / "north.toml").write_text(text)
+    assert not SiteFile.read(tmp_path / "north.toml").allowed.program_trusted
+
+
 def test_the_same_noise_never_hides_two_columns_or_other_rows(sites):
     """Kept noise is that of a column, a range of rows and a scale: else a difference of two answers is one of rows."""
     x = table(0)

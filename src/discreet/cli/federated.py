@@ -126,6 +126,12 @@ def prepare_trial(
         folder, files, columns=columns, ids=ids, port=port, protocols=protocol or ("vertical-likelihood",),
         quantities=quantity or (), epsilon=epsilon, limits=_limits(limit),
     )  # fmt: skip
+    if "vertical-likelihood" in (protocol or ("vertical-likelihood",)):
+        say(
+            "The site files trust the program of the analyst (program_trusted), as vertical-likelihood needs. No site "
+            "can check it: for real data each owner decides. Shared-product with three sites needs no such trust.",
+            err=True,
+        )
     made = [
         *(f"{name}.toml" for name in columns),
         *(["model.toml"] if (folder / "model.toml").exists() else []),

@@ -49,6 +49,8 @@ class Asked:
         The scales of the noise under which the columns go out, where each answer has new noise.
     dealer
         Who drew the masks that protect this site, where it does not draw them itself.
+    trust
+        Whether the answer is safe only if the program of the analyst keeps to the protocol, which no site can check.
     """
 
     uses: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -59,6 +61,7 @@ class Asked:
     added_with: tuple[str, ...] = ()
     scales: tuple[float, ...] = ()
     dealer: str = ""
+    trust: bool = False
 
     @property
     def block(self) -> str:

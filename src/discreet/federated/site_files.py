@@ -49,6 +49,10 @@ class Allowed:
     dealers
         Who may draw the masks of shared products: sites, or the coordinator, where the owner trusts the analyst with
         it. Any site of the peers unless named.
+    program_trusted
+        Whether the program of the analysts is trusted to keep to the protocol of ``vertical-likelihood``. Sites cannot
+        check the means that it sends for each row; a changed program learns a row from two evaluations. Refused unless
+        named; ``shared-product`` with a third site gives the same fits and needs no such trust.
     other_site_sets
         Whether a column may be added over other sites than it was before.
     least_noise
@@ -71,6 +75,7 @@ class Allowed:
     least_count: int = 3
     max_share: float = 0.5
     dealers: tuple[str, ...] = ()
+    program_trusted: bool = False
     other_site_sets: bool = False
     max_bytes: int = 256 << 20
     max_messages_per_minute: int = 60_000

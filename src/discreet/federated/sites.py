@@ -222,6 +222,13 @@ class Site:
                 f"'{self.name}' takes no masks of '{asked.dealer}': whoever deals them can take them off. Let a third "
                 "site deal; with two sites only, the owner names whom to trust (dealers)."
             )
+        if asked.trust and not allowed.program_trusted:
+            raise ProtocolError(
+                f"'{self.name}' takes no part in '{request.protocol}' over several sites: a changed program of the "
+                "analyst could learn single rows there, and the site could not tell. Use shared-product with a third "
+                "site (mode='sufficient'), which gives the same fits; or the owner trusts the program (program_trusted "
+                "= true)."
+            )
         exact = asked.quantity and asked.quantity not in PROTECTED
         if exact and len(asked.added_with) < allowed.least_sites:
             raise ProtocolError(

@@ -41,7 +41,8 @@ def prepare(
     ids
         Column by which rows are linked.
     protocols, quantities, limits
-        What the owners allow.
+        What the owners allow. For ``vertical-likelihood`` the owners of a trial trust the program of the analyst
+        (``program_trusted``), unless ``limits`` says otherwise; an owner of real data decides that.
     analyst
         The name of the analyst.
     days
@@ -59,6 +60,7 @@ def prepare(
     for name in limits or {}:
         if name not in Allowed.__annotations__:
             raise ParameterError(f"limits: a site file has no '{name}'.")
+    trusted = {"program_trusted": True} if "vertical-likelihood" in protocols else {}
     authority = _Authority(days)
     (place / "authority.pem").write_bytes(authority.certificate)
     for name in (*sites, analyst):
@@ -74,7 +76,7 @@ def prepare(
             "tls": {"certificate": f"{name}.pem", "key": f"{name}.key", "authority": "authority.pem"},
             "peers": {other: seals[other][1] for other in sites if other != name},
             "allow": {"analysts": [analyst], "columns": list(columns[name]), "protocols": list(protocols),
-                      "quantities": list(quantities), **dict(limits or {})},
+                      "quantities": list(quantities), **trusted, **dict(limits or {})},
         }  # fmt: skip
         if ids is not None:
             document["ids"] = ids

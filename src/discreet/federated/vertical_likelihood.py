@@ -101,7 +101,11 @@ _LAW = {"columns": texts, "covariance": floats, "mean": floats}
 
 
 def _evaluated(role: Any, message: Message) -> Asked:
-    """Read whose columns an evaluation uses; it begins with the first rows, and the rest belongs to it."""
+    """Read whose columns an evaluation uses; it begins with the first rows, and the rest belongs to it.
+
+    The means come row by row, under noise that only the analyst knows: two evaluations that differ in the mean of one
+    row would tell that row, and no site can see the difference.
+    """
     values = message.values
     step = Step.read(message)
     alone = () if values["keep_total"] else (ALONE,)
@@ -109,7 +113,7 @@ def _evaluated(role: Any, message: Message) -> Asked:
     begins = step.chunk == 0
     return Asked(
         (used(values),), counts=begins, moments=True, others=others, added_with=alone,
-        scales=tuple(step.own_scales.tolist()) if begins else (),
+        scales=tuple(step.own_scales.tolist()) if begins else (), trust=True,
     )  # fmt: skip
 
 
