@@ -111,6 +111,55 @@ def test_an_analyst_who_deals_masks_of_zero_gets_nothing(sites, other):
 
 
 @pytest.mark.parametrize(
+    ("columns", "rows"), [([["y1"], ["y1"]], 2**40), ([[f"c{at}" for at in range(2000)]] * 2, 6000)]
+)
+def test_a_dealer_is_not_worn_out_by_a_short_message(sites, columns, rows):
+    with pytest.raises(ProtocolError, match="Ask for fewer columns"):
+        ask(sites, "south", "shared-product", "deal", holders=["north", "middle"], columns=columns, rows=rows,
+            frac=28, block="main")  # fmt: skip
+
+
+def test_runs_that_nobody_ends_take_no_more_memory_than_the_owner_lets_messages_have(folder):
+    wary = SitesHere(folder, NAMES)
+    site = wary.sites["north"]
+    site.allowed = replace(site.allowed, max_bytes=20_000)
+    conditional = {
+        **step(1),
+        "nodes": ["south", "north"],
+        "weights": np.zeros((1, 1)),
+        "noise": np.zeros((ROWS, 1)),
+    }
+    opened = count()
+
+    def another():
+        ask(wary, "north", "vertical-likelihood", "conditional", f"run {next(opened)}", **conditional)
+
+    for _ in range(20):
+        another()
+    with pytest.raises(ProtocolError, match="too many runs"):
+        [another() for _ in range(200)]
+    # What was idle long enough makes room, and comes back no more.
+    site._runs = {run: (began - 400, size) for run, (began, size) in site._runs.items()}
+    another()
+    with pytest.raises(ProtocolError, match="has ended"):
+        ask(wary, "north", "vertical-likelihood", "conditional", "run 0", **conditional)
+
+
+def test_messages_in_one_request_count_one_by_one(sites):
+    site = sites.sites["north"]
+    site.allowed = replace(site.allowed, max_messages_per_minute=5)
+    many = [
+        put_in(
+            Message("vertical-likelihood", f"r{at}", "coordinator", "north", "join", {"columns": ["y1"]}), 1
+        )
+        for at in range(6)
+    ]
+    with pytest.raises(ProtocolError, match="too often"):
+        site.answer(packed(many), "analyst")
+    assert site.answer(packed(many[:5]), "analyst")
+
+
+@pytest.mark.parametrize(
     "holders",
     [["north", "north"], ["north", "coordinator"], ["north", "ghost"], ["south", "north"], ["north"],
      ["north", "middle", "north"]],

@@ -19,6 +19,7 @@ _FIELDS = {"protocol": str, "run": str, "sender": str, "receiver": str, "name": 
 # The outside of a message is short: names and shapes. What is longer is nothing that this protocol writes.
 _MOST_OUTSIDE = 1 << 16
 _LONGEST_NAME = 200
+_MOST_ENVELOPES = 10_000
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def unpacked(data: bytes) -> list[Envelope]:
     """Read envelopes from bytes, refusing whatever else they are."""
     try:
         parts = parted(data)
-        if len(parts) % 2:
-            raise ValueError("half an envelope")
+        if len(parts) % 2 or len(parts) > 2 * _MOST_ENVELOPES:
+            raise ValueError("half an envelope, or too many of them")
         return [Envelope(_checked(parts[at]), parts[at + 1]) for at in range(0, len(parts), 2)]
     except (ValueError, TypeError, struct.error) as error:
         raise InputError("What came over the wire is no message of this protocol. It was dropped.") from error

@@ -10,6 +10,7 @@ no third holder the coordinator deals; a site refuses that, unless its owner nam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -40,6 +41,7 @@ from discreet.federated.parties import Party, Role, plays
 from discreet.federated.transport import Transport
 
 _MOST_WORDS = 50_000_000
+_MOST_PRODUCTS = 10_000_000_000
 _MOST_BITS = 31  # behind the point, in each half of a number
 
 
@@ -116,9 +118,11 @@ class Factor(_Deals):
         if len(set(holders)) != 2 or len(holders) != 2 or self.party.name in holders or len(columns) != 2:
             raise ProtocolError("Masks are dealt to two holders by a third. The run was ended.")
         rows, frac = message.values["rows"], message.values["frac"]
-        if 2 * rows * sum(map(len, columns)) > _MOST_WORDS:
+        widths = [2 * len(own) for own in columns]
+        if rows * sum(widths) > _MOST_WORDS or rows * math.prod(widths) > _MOST_PRODUCTS:
             raise ProtocolError(
-                f"'{self.party.name}' deals masks of at most {_MOST_WORDS:,} words at a time."
+                f"'{self.party.name}' deals masks of at most {_MOST_WORDS:,} words at a time, for {_MOST_PRODUCTS:,} "
+                "products of them. Ask for fewer columns at a time."
             )
         self._takes_part("dealer")
         return self.dealt(holders, columns, rows, frac, message.values["block"])

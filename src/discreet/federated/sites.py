@@ -46,6 +46,7 @@ _ENTERED = (
     shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0
+_MOST_RUNS = 64
 # The two answers of an evaluation together tell a residual under noise whose square is a fifth of that of one.
 _ANSWERS = 5.0
 
@@ -72,6 +73,7 @@ class Site:
         self._sent = 0
         self._recent: deque[float] = deque()
         self._ended: dict[str, float] = {}
+        self._runs: dict[str, tuple[float, int]] = {}  # when a run was last heard of, and its largest message
 
     @property
     def name(self) -> str:
@@ -82,8 +84,8 @@ class Site:
         """Answer what an analyst (by the name in its certificate) brings; nothing is answered in part."""
         try:
             self.admit(analyst, len(data))
-            self._limit_rate()
             envelopes = unpacked(data)
+            self._limit_rate(len(envelopes))
             replies: list[Envelope] = []
             for envelope in envelopes:
                 message = self._accepted(envelope, analyst)
@@ -112,6 +114,7 @@ class Site:
         """Drop what belongs to a run."""
         self.holder.forget(run)
         self.sealer.forget(run)
+        self._runs.pop(run, None)
         self._numbers = {key: number for key, number in self._numbers.items() if key[1] != run}
         # What belonged to the run may be brought again for as long as it counts as fresh.
         now = time.monotonic()
@@ -148,13 +151,31 @@ class Site:
                 f"'{self.name}' takes no message of this size. Use fewer rows at a time (chunk_rows)."
             )
 
-    def _limit_rate(self) -> None:
+    def _limit_rate(self, more: int) -> None:
         now = time.monotonic()
         while self._recent and now - self._recent[0] > 60:
             self._recent.popleft()
-        if len(self._recent) >= self.allowed.max_messages_per_minute:
+        if len(self._recent) + more > self.allowed.max_messages_per_minute:
             raise ProtocolError(f"'{self.name}' is asked too often. Wait a minute.")
-        self._recent.append(now)
+        self._recent.extend([now] * more)
+
+    def _make_room(self, run: str, size: int) -> None:
+        """Bound what runs that nobody ends keep in memory: the largest message of each, all together."""
+        now = time.monotonic()
+        held = max(size, self._runs.get(run, (now, 0))[1])
+        others = {known: about for known, about in self._runs.items() if known != run}
+        while (
+            len(others) >= _MOST_RUNS
+            or sum(one for _, one in others.values()) + held > 4 * self.allowed.max_bytes
+        ):
+            idle = min(others, key=lambda known: others[known][0])
+            if now - others[idle][0] < FRESH_SECONDS:
+                raise ProtocolError(
+                    f"'{self.name}' has too many runs that were not ended. End them, or wait some minutes."
+                )
+            del others[idle]
+            self.forget(idle)
+        self._runs = {**others, run: (now, held)}
 
     def _accepted(self, envelope: Envelope, analyst: str) -> Message:
         out = envelope.outside
@@ -174,6 +195,7 @@ class Site:
             raise ProtocolError(
                 f"'{self.name}' takes messages of sites sealed, and of analysts only from themselves."
             )
+        self._make_room(run, len(envelope.inside))
         message = envelope.opened(self.sealer)
         self._numbers[sender, run] = number
         return message
