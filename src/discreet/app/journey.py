@@ -81,7 +81,9 @@ class Journey:
     @property
     def source(self) -> dict[str, Any]:
         """The file as a worker reads it."""
-        return {"place": self.place, "query": self.query, "reading": dict(self.reading)}
+        # A process that was ended and started again must see the same file as the one before it.
+        stamp = self.found.get("stamp")
+        return {"place": self.place, "query": self.query, "reading": dict(self.reading), "stamp": stamp}
 
     @property
     def is_read(self) -> bool:

@@ -41,7 +41,8 @@ def main() -> None:
     bench = Bench()
     while True:
         request = requests.get()
-        _say(answers, {"id": request["id"], **answered(bench, request, answers)})
+        said = answered(bench, request, answers)
+        _say(answers, {"id": request["id"], "holds": bench.holds, **said})
 
 
 def answered(bench: Any, request: dict[str, Any], answers: IO[str] | None = None) -> dict[str, Any]:

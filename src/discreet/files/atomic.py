@@ -21,7 +21,7 @@ from discreet.files.written import note_written
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
+def replacing(path: str | Path, *, overwrite: bool = True, private: bool = False) -> Iterator[Path]:
     """Give a temporary path to write to; rename it to ``path`` when the block ends well, else remove it.
 
     Parameters
@@ -30,6 +30,8 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
         Where the file is to be in the end. Its folder must exist.
     overwrite
         Whether a file that is already there may be replaced.
+    private
+        Whether nobody but its owner may read it, whatever the umask and the file before it say.
 
     Examples
     --------
@@ -40,12 +42,14 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     >>> [file.name for file in folder.iterdir()]
     ['page.html']
     """
-    with replacing_together([path], overwrite=overwrite) as (unfinished,):
+    with replacing_together([path], overwrite=overwrite, private=private) as (unfinished,):
         yield unfinished
 
 
 @contextlib.contextmanager
-def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -> Iterator[list[Path]]:
+def replacing_together(
+    paths: Sequence[str | Path], *, overwrite: bool = True, private: bool = False
+) -> Iterator[list[Path]]:
     """Give temporary paths for files that belong together; none takes its place before all are complete.
 
     Parameters
@@ -54,6 +58,8 @@ def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -
         Where the files are to be in the end; their folders must exist.
     overwrite
         Whether files that are already there may be replaced.
+    private
+        As in `replacing`.
 
     Examples
     --------
@@ -71,15 +77,17 @@ def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -
         unfinished = [opened.enter_context(staging(target.parent)) / target.name for target in targets]
         yield unfinished
         for file, target in zip(unfinished, targets, strict=True):
-            _put_in_place(file, target, overwrite=overwrite)
+            _put_in_place(file, target, overwrite=overwrite, private=private)
 
 
-def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool) -> None:
+def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool, private: bool) -> None:
     with explained(target.name, target.parent):
+        if private:
+            unfinished.chmod(0o600)
+        elif overwrite and target.exists():
+            # A private report must not become public.
+            unfinished.chmod(target.stat().st_mode & 0o777)
         if overwrite:
-            if target.exists():
-                # A private report must not become public.
-                unfinished.chmod(target.stat().st_mode & 0o777)
             unfinished.replace(target)
         else:
             _publish_new(unfinished, target)
@@ -87,7 +95,9 @@ def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def replacing_folder(
+    path: str | Path, *, overwrite: bool = False, private: bool = False
+) -> Iterator[Path]:
     """Give an empty folder to fill; it becomes ``path`` when the block ends well, else it is removed.
 
     A folder that is there already is exchanged with the complete new one in one step, and only then removed. Where the
@@ -101,6 +111,8 @@ def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     overwrite
         Whether a folder that is already there may be replaced, with everything in it: the caller makes sure that it is
         one of its own.
+    private
+        Whether nobody but its owner may look into it, nor read a file in it.
 
     Examples
     --------
@@ -126,6 +138,10 @@ def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
         yield made
         if target.exists():
             made.chmod(target.stat().st_mode & 0o777)
+        if private:
+            for inside in made.rglob("*"):
+                inside.chmod(0o700 if inside.is_dir() else 0o600)
+            made.chmod(0o700)
         _take_place(made, target, stage, overwrite=overwrite)
     note_written(target.name)
 

@@ -40,7 +40,8 @@ def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
     columns: dict[str, pl.Series] = {}
     structure = json.dumps(_packed(state, arrays, columns), ensure_ascii=False, allow_nan=True)
     parts: dict[str, dict[str, Any]] = {}
-    with replacing(place) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as box:
+    # Donors are values of real people: a model is for whoever fitted it, until they hand it on.
+    with replacing(place, private=True) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as box:
 
         def put(name: str, content: bytes, **about: Any) -> None:
             box.writestr(_entry(name), content)

@@ -102,7 +102,7 @@ def write_release(
                 "replace them by pseudonyms, before it goes out."
             )
     report = report.signed(**signed) if signed.get("name") else report
-    with caused_by("folder"), replacing_folder(place, overwrite=overwrite) as unfinished:
+    with caused_by("folder"), replacing_folder(place, overwrite=overwrite, private=True) as unfinished:
         guarded = {"guard_formulas": True} if guard_formulas else {}
         # What is not to be released is not put into a folder that is handed on: the papers alone say why.
         if goes_out:

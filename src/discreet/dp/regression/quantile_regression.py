@@ -46,7 +46,7 @@ ADVICE = {
     "kng": "K-norm gradient: nearest to the line; proved for one or two coefficients.",
     "sgd": "Stochastic descent: proved, but far from the line at quantiles near 0 and 1. Not recommended there.",
     "agd": "Adaptive descent: proved, but not recommended where another mechanism will do. With the steps of its "
-    "source it errs 10 to 50 times as much as 'kng'; with steps=30 up to 5 times.",
+    "source it errs 5 to 25 times as much as 'kng' on its first design; with steps=30 2 to 4 times.",
 }
 """When to take which mechanism, as measured on the first two designs of its source (`bench/dp_regression.py`)."""
 _AGREE = 1.1  # R-hat from which walks are said not to agree
@@ -101,7 +101,7 @@ def quantile_regression(
         their price into the ledger and claim nothing. ``"opm"``: its proof needs real numbers and the exact minimizer.
         ``"kng"`` with more coefficients: its walk has no proved distance from its law. ``"agd"`` is not recommended
         where another will do: on the source's first design (2,500 records, epsilon 1) its lines are off by 0.7 at the
-        median and 15 at 95 % with the steps of the source, by 0.4 and 1.7 with ``steps=30``, where those of ``"kng"``
+        median and 15 at 95 % with the steps of the source, by 0.3 and 2.1 with ``steps=30``, where those of ``"kng"``
         are off by 0.1 and 0.6. ``"opm"`` gives its figure ``converged``: where that is false the line is the best place
         found and not the minimizer, and the budget is spent all the same.
     epsilon, delta
