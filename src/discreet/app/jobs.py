@@ -34,6 +34,7 @@ class Job:
     task: str
     title: str
     given: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()  # files of other journeys, which it must leave alone
     state: State = "waiting"
     began: float | None = None
     ended: float | None = None
@@ -121,7 +122,7 @@ class Lane:
         assert process.stdin is not None
         assert process.stdout is not None
         self._number, self._holds = self._number + 1, True
-        request = {"id": self._number, "task": job.task, "given": job.given}
+        request = {"id": self._number, "task": job.task, "given": job.given, "reads": job.reads}
         with contextlib.suppress(ConnectionError):
             process.stdin.write((json.dumps(request) + "\n").encode())
             await process.stdin.drain()
@@ -202,6 +203,8 @@ class Lane:
             Lane.living.remove(self)
         if process is None or process.returncode is not None:
             return
+        if process.stdin is not None:
+            process.stdin.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(process.pid, signal.SIGKILL)

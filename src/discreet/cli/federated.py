@@ -45,7 +45,7 @@ def fit_model(
     """Fit a model over sites that keep their records, and say what each party learned."""
     from discreet.federated.model_files import ModelFile
 
-    options.check_targets(("--html", html, True), sources=[file])
+    options.check_targets(("--html", html, True))
     found = ModelFile(file).fit(progress=not json)
     if html is not None:
         write = getattr(found, "to_html", None) or found.leakage.to_html

@@ -62,7 +62,10 @@ def release_tables(
 
 
 def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
-    """Refuse a folder that is there before any work is done."""
+    """Refuse a folder that is there, or that holds what is read, before any work is done."""
+    from discreet.files.atomic import check_folder
+
+    check_folder(Path(out))
     if Path(out).exists() and not overwrite:
         raise ParameterError(f"'{Path(out).name}' is there already; use --overwrite or another name.")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from discreet.errors import InputError
 from discreet.files.exchanging import exchange
 from discreet.files.full_disk import full_disk, is_full
+from discreet.files.inputs import check_not_read, is_same, note_made, place_of
 from discreet.files.staging import MADE, REPLACED, staging
 from discreet.files.written import note_written
 
@@ -73,6 +74,7 @@ def replacing_together(
     targets = [Path(path) for path in paths]
     for target in targets:
         check_target(target, overwrite=overwrite)
+    check_different(targets)
     with contextlib.ExitStack() as opened, explained(targets[0].name, targets[0].parent):
         unfinished = [opened.enter_context(staging(target.parent)) / target.name for target in targets]
         yield unfinished
@@ -91,13 +93,12 @@ def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool, private: b
             unfinished.replace(target)
         else:
             _publish_new(unfinished, target)
+    note_made(target)
     note_written(target.name)
 
 
 @contextlib.contextmanager
-def replacing_folder(
-    path: str | Path, *, overwrite: bool = False, private: bool = False
-) -> Iterator[Path]:
+def replacing_folder(path: str | Path, *, overwrite: bool = False, private: bool = False) -> Iterator[Path]:
     """Give an empty folder to fill; it becomes ``path`` when the block ends well, else it is removed.
 
     A folder that is there already is exchanged with the complete new one in one step, and only then removed. Where the
@@ -125,7 +126,7 @@ def replacing_folder(
     ('new', ['package'])
     """
     target = Path(path)
-    _check_place(target)
+    check_folder(target)
     with explained(target.name, target.parent), staging(target.parent) as stage:
         # Looked at only now: the staging may have put back what a killed run had moved aside.
         if target.exists() and not target.is_dir():
@@ -143,6 +144,7 @@ def replacing_folder(
                 inside.chmod(0o700 if inside.is_dir() else 0o600)
             made.chmod(0o700)
         _take_place(made, target, stage, overwrite=overwrite)
+    note_made(target)
     note_written(target.name)
 
 
@@ -227,6 +229,23 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"'{target.name}' is no ordinary file; give the name of a file to write.")
     if target.exists() and not overwrite:
         raise _already_there(target)
+    check_not_read(target)
+
+
+def check_folder(target: Path) -> None:
+    """Refuse a folder that would go away with something in it that is read, or lies where nothing can be written."""
+    _check_place(target)
+    check_not_read(target, replaced=True)
+
+
+def check_different(targets: Sequence[Path]) -> None:
+    """Refuse two targets that are one file, however they are spelled."""
+    places = [place_of(target) for target in targets]
+    for number, place in enumerate(places):
+        if any(is_same(place, other) for other in places[:number]):
+            raise InputError(
+                f"Two files are to be written to '{targets[number].name}'. Give each its own name."
+            )
 
 
 def _publish_new(unfinished: Path, target: Path) -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError
+from discreet.files.inputs import note_read
 from discreet.files.nesting import parsed_toml
+
+_WRITTEN_AGAIN = ("ledger",)
 
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
@@ -21,6 +24,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     {'rows': 5}
     """
     place = Path(path)
+    note_read(place, kept=what in _WRITTEN_AGAIN)
     try:
         # Some editors put a byte order mark in front.
         return parsed_toml(place.read_text(encoding="utf-8-sig"))

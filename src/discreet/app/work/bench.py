@@ -11,7 +11,9 @@ from typing import Any
 from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.errors import InputError
-from discreet.io import read
+from discreet.files.inputs import note_read
+from discreet.io import read, sidecar_path
+from discreet.io.address import parsed_address
 from discreet.io.naming import is_address
 from discreet.microdata import Microdata
 
@@ -32,6 +34,7 @@ class Bench:
 
     def file(self, source: Mapping[str, Any], *, again: bool = False) -> Microdata:
         """Return the file without roles; it is read when it is first asked for, or when it is to be read otherwise."""
+        note_source(source)
         asked = {name: value for name, value in source.items() if name != "stamp"}
         if not again and self._held is None and source.get("stamp") not in (None, stamp_of(asked["place"])):
             raise _changed(asked["place"])
@@ -56,6 +59,15 @@ class Bench:
         data = self.file(source)
         with caused_by("roles"):
             return Microdata(data.frame, metadata=data.metadata, **dict(roles))
+
+
+def note_source(source: Mapping[str, Any]) -> None:
+    """Note the file for the job that runs, also where an earlier one has read it, with what lies beside it."""
+    place = source["place"]
+    file = parsed_address(place).file if is_address(place) else Path(place)
+    if file is not None:
+        note_read(file)
+        note_read(sidecar_path(file))
 
 
 def _changed(place: str) -> InputError:
