@@ -147,13 +147,16 @@ async def test_many_files_keep_few_processes_and_a_refused_one_keeps_none(people
         assert await counted(MOST_WORKERS)
         assert lanes[0]._process is None, "the one that was used first made room"
         # It is started again when it is asked again, and reads the file again.
-        job = Job("live_figures", "Figures", {"source": opening(people).given["source"], "roles": {"keys": ["sex"]}})
+        job = Job(
+            "live_figures", "Figures", {"source": opening(people).given["source"], "roles": {"keys": ["sex"]}}
+        )
         assert await lanes[0].do(job)
         assert await counted(MOST_WORKERS)
     finally:
         for lane in lanes:
             lane.close()
     assert await counted(0)
+    await asyncio.sleep(0.2)
 
 
 @pytest.mark.asyncio

@@ -16,20 +16,22 @@ WRITTEN = frozenset(
 )  # fmt: skip
 """What options are called that name a file or a folder to write."""
 WRITTEN_BY = {
-    "synthesize": {"model"},
-    "suggest": {"resume"},
-    "search": {"resume"},
-    "make_keys": {"file"},
-    "prepare_trial": {"folder"},
+    "synthesize": {"model": "--model"},
+    "preflight": {"plan": "--save-plan"},
+    "suggest": {"resume": "--resume"},
+    "search": {"resume": "--resume"},
+    "make_keys": {"file": "FILE"},
+    "prepare_trial": {"folder": "FOLDER"},
 }
-"""What else a command writes, by the name of its function."""
+"""What else a command writes, by the name of its function, and what the command line calls it."""
 _KEPT = ("ledger",)  # read, and written again by the command itself
 _FOLDERS = ("released", "release", "plans", "package", "files")  # options that may name a folder to read
 
 
 def in_one_run(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command be one run: what its command line names to be read is not written over, however it is spelled."""
-    written = WRITTEN | WRITTEN_BY.get(command.__name__, set())
+    usual = {name: f"--{name.replace('_', '-')}" for name in WRITTEN}
+    written = {**usual, **WRITTEN_BY.get(command.__name__, {})}
 
     @functools.wraps(command)
     def run(*given: Any, **named: Any) -> None:
@@ -37,7 +39,7 @@ def in_one_run(command: Callable[..., None]) -> Callable[..., None]:
         with one_run():
             _note({name: value for name, value in values.items() if name not in written})
             check_places(
-                (f"--{name.replace('_', '-')}", path)
+                (written[name], path)
                 for name, value in values.items()
                 if name in written
                 for path in _targets(value)

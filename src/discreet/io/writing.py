@@ -10,6 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from discreet.engine.scanned_files import scanned_files
 from discreet.engine.spooling import (
     as_polars,
@@ -130,7 +132,8 @@ def write_together(
 def _check_origins(target: Path, metadata: Metadata, frame: Any) -> None:
     """Refuse to write data over the file that they came from, or one that a query of them reads."""
     read = {place for place, table in metadata.origins if not table}
-    read |= {str(place) for place in scanned_files(frame)} if is_query(frame) else set()
+    if isinstance(frame, pl.LazyFrame) or is_query(frame):
+        read |= {str(place) for place in scanned_files(frame)}
     check_apart(target, [place for place in map(place_of, sorted(read)) if place.identity])
 
 
