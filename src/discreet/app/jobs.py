@@ -51,6 +51,11 @@ class Job:
         return self.state in ("waiting", "running")
 
     @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody has ended it; that may happen while it is waited for."""
+        return self.state == "cancelled"
+
+    @property
     def seconds(self) -> float:
         """How long it has been running."""
         return 0.0 if self.began is None else (self.ended or time.monotonic()) - self.began
@@ -102,7 +107,7 @@ class Lane:
         """Do a job when its turn comes and return what it found; raise `RefusedError` where it found no answer."""
         job.lane = self
         async with self._turn:
-            if job.state == "cancelled":
+            if job.is_cancelled:
                 raise RefusedError("Cancelled.")
             job.state, job.began = "running", time.monotonic()
             self._current = job
@@ -116,7 +121,7 @@ class Lane:
 
     async def _answer(self, job: Job) -> Any:
         process = await self._started()
-        if job.state == "cancelled":
+        if job.is_cancelled:
             self._holds = False
             raise RefusedError("Cancelled.")
         assert process.stdin is not None
@@ -128,7 +133,7 @@ class Lane:
             await process.stdin.drain()
         while line := await process.stdout.readline():
             said = json.loads(line)
-            if job.state == "cancelled":  # the answer was on its way already; nobody wants it any more
+            if job.is_cancelled:  # the answer was on its way already; nobody wants it any more
                 raise RefusedError("Cancelled.")
             if "what" in said:
                 job.hear(said["what"], said["done"], said["total"])
@@ -149,7 +154,7 @@ class Lane:
                 )
                 raise RefusedError(job.sentence)
         self._holds = False
-        if job.state == "cancelled":
+        if job.is_cancelled:
             raise RefusedError("Cancelled.")
         job.state = "failed"
         job.sentence = (
@@ -183,7 +188,7 @@ class Lane:
         """Wait until there is room for one more process; the one that nobody has used for longest makes room."""
         if self in Lane.living:
             Lane.living.remove(self)
-        while len(Lane.living) >= MOST_WORKERS and not (self._current and self._current.state == "cancelled"):
+        while len(Lane.living) >= MOST_WORKERS and not (self._current and self._current.is_cancelled):
             idle = next((lane for lane in Lane.living if lane._current is None), None)
             if idle is None:
                 await asyncio.sleep(_LOOK)
