@@ -220,6 +220,16 @@ def test_the_data_of_a_study_are_not_written_over(discreet, place):
     assert contents(place) == before
 
 
+def test_a_trial_is_not_prepared_over_the_data_of_its_sites(discreet, place):
+    (place / "A.toml").write_text("age\n1\n")
+    before = contents(place)
+    for folder in (".", f"../{place.name}"):
+        done = discreet("federated", "prepare", folder, "--site", "A=age", "--data", "A=A.toml")
+        assert done.returncode == 2
+        assert "'A.toml' is the file that is read" in done.stderr
+        assert contents(place) == before
+
+
 def test_a_folder_that_holds_what_is_read_is_not_replaced(discreet, place):
     (place / "out").mkdir()
     (place / "out" / "manifest.json").write_text("{}")

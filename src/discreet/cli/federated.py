@@ -105,6 +105,7 @@ def prepare_trial(
     """Make everything for a trial on this machine: an authority, certificates, keys and a file for each site."""
     from discreet.errors import ParameterError
     from discreet.federated.trial_certificates import prepare
+    from discreet.files.inputs import check_not_read
 
     columns = options.named_columns(site, "--site")
     files: dict[str, Any] = {}
@@ -118,6 +119,11 @@ def prepare_trial(
         files[name] = {**files.get(name, {}), group: file} if group else file
     if set(columns) != set(files):
         raise ParameterError("--site and --data must name the same sites.")
+    made_for = [
+        f"{name}{end}" for name in (*columns, "analyst") for end in (".pem", ".key", ".seal", ".toml")
+    ]
+    for name in ("authority.pem", "model.toml", *made_for):
+        check_not_read(folder / name)
     prepare(
         folder, files, columns=columns, ids=ids, port=port, protocols=protocol or ("vertical-likelihood",),
         quantities=quantity or (), epsilon=epsilon,
