@@ -59,7 +59,7 @@ def write(
     path_or_uri
         A file name, whose suffix tells the format, or the address of a database.
     overwrite
-        Whether a file or table that is already there may be replaced.
+        Whether a file or table that is already there may be replaced; never the one that the data came from.
     **options
         For delimited files ``separator``, ``decimal``, ``encoding``, ``newline`` (``"lf"`` or ``"crlf"``), ``dates`` (a
         format by column, or ``"iso"``) and ``missing`` (the text of a missing value): all but the last as the data were
