@@ -182,6 +182,16 @@ def test_no_option_writes_over_what_its_command_reads(
         assert contents(place) == before
 
 
+def test_a_page_may_save_the_project_that_it_was_started_with(discreet, place, monkeypatch):
+    """A page goes on for hours: what it was started with is no reason never to write it again."""
+    from discreet.app.journey import Journey
+
+    project = Journey(name="people.csv", place=str(place / "people.csv")).save(place / "mine")
+    monkeypatch.setattr("discreet.app.serve", lambda file, **_: Journey.load(file).save(file))
+    assert discreet("app", project.name).returncode == 0
+    assert Journey.load(project).place == str(place / "people.csv")
+
+
 def test_no_two_outputs_of_a_command_are_one_file(discreet, place):
     step = '{treatment = "round", base = {age = 1}}'
     for log in ("out.csv", "./out.csv", str(place / "out.csv")):

@@ -24,12 +24,15 @@ WRITTEN_BY = {
     "prepare_trial": {"folder": "FOLDER"},
 }
 """What else a command writes, by the name of its function, and what the command line calls it."""
+_SERVERS = ("open_page", "serve_site", "review_package")  # each of their jobs or answers is a run of its own
 _KEPT = ("ledger",)  # read, and written again by the command itself
 _FOLDERS = ("released", "release", "plans", "package", "files")  # options that may name a folder to read
 
 
 def in_one_run(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command be one run: what its command line names to be read is not written over, however it is spelled."""
+    if command.__name__ in _SERVERS:
+        return command
     usual = {name: f"--{name.replace('_', '-')}" for name in WRITTEN}
     written = {**usual, **WRITTEN_BY.get(command.__name__, {})}
 

@@ -92,7 +92,7 @@ def _settled(
         size = float(np.linalg.norm(slope / unit))
         if size < least:
             best, least = theta, size
-        if size <= enough:
+        if size <= enough or not math.isfinite(size):
             break
         scaled = bend / np.outer(unit, unit)
         # Without a ridge the loss may be flat where no record is near, and a bare Newton step would not end.
