@@ -278,3 +278,16 @@ def test_the_database_that_is_read_is_not_written_over(discreet, place):
         assert done.returncode == 2
         assert "would be lost" in done.stderr
         assert contents(place) == before
+
+
+def test_linked_tables_replace_a_folder_of_their_own_only(discreet, place):
+    (place / "schema.toml").write_text('[tables.people]\nfile = "people.csv"\nkey = "age"\n')
+    (place / "thesis").mkdir()
+    (place / "thesis" / "chapter.txt").write_text("all of it")
+    done = discreet("synthesize", "--schema", "schema.toml", "--out", "thesis", "--overwrite")
+    assert done.returncode == 2
+    assert "holds more than .csv files" in " ".join(done.stderr.split())
+    done = discreet("synthesize", "--schema", "schema.toml", "--out", f"../{place.name}", "--overwrite")
+    assert done.returncode == 2
+    assert (place / "thesis" / "chapter.txt").exists()
+    assert (place / "people.csv").exists()

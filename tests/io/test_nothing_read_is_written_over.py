@@ -67,6 +67,19 @@ def test_a_query_is_not_written_over_a_file_that_it_reads(folder):
     assert pl.read_parquet("people.parquet").equals(PEOPLE)
 
 
+@pytest.mark.parametrize("parted", [False, True])
+def test_a_data_set_in_several_files_is_not_written_into(folder, parted):
+    places = [folder / "set" / (f"sex={sex}" if parted else "") / f"{sex}.parquet" for sex in "fmx"]
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        PEOPLE.write_parquet(place)
+    query = pl.scan_parquet("set/**/*.parquet" if parted else "set/*.parquet", hive_partitioning=False)
+    for place in (*places, folder / "set" / "new.parquet"):
+        with pytest.raises(InputError, match=r"would be lost|lies in the folder 'set'"):
+            write(query, place, overwrite=True)
+    assert write(query, "out.parquet").exists()
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 def test_data_are_not_written_over_their_own_table(folder, engine):
     if engine == "duckdb":
@@ -171,3 +184,24 @@ def test_whether_a_folder_looks_at_case_is_tried_out_on_it(folder, monkeypatch):
     assert inputs._ignores_case(str(place / "1" / "2")) is really, "nothing need be there"
     monkeypatch.setattr(os.path, "samefile", lambda one, other: one.lower() == other.lower())
     assert inputs._ignores_case(str(place)) is True
+
+
+def test_linked_tables_do_not_replace_the_folder_that_they_came_from(folder):
+    from discreet.synth import LinkedTables
+
+    (folder / "tables").mkdir()
+    pl.DataFrame({"id": [1, 2], "sex": ["f", "m"]}).write_parquet("tables/person.parquet")
+    pl.DataFrame({"who": [1, 1], "pay": [5, 6]}).write_parquet("tables/visit.parquet")
+    (folder / "schema.toml").write_text(
+        '[tables.person]\nfile = "tables/person.parquet"\nkey = "id"\n'
+        '[tables.visit]\nfile = "tables/visit.parquet"\nparents = { who = "person" }\n'
+    )
+    both = LinkedTables.read(folder / "schema.toml")
+    with pytest.raises(InputError, match="which is read: it would be lost"):
+        both.save("tables", overwrite=True)
+    assert both.save("copy").is_dir()
+    assert both.save("copy", overwrite=True).is_dir()
+    (folder / "copy" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds more than"):
+        both.save("copy", overwrite=True)
+    assert (folder / "copy" / "notes.txt").exists()

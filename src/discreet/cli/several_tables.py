@@ -77,7 +77,7 @@ def synthesize_linked(
     import time
 
     from discreet import engine
-    from discreet.files.atomic import replacing_folder
+    from discreet.files.atomic import check_only, replacing_folder
     from discreet.microdata import Microdata
     from discreet.synth import LinkedTables, Relational, Schema
 
@@ -86,6 +86,7 @@ def synthesize_linked(
     if Path(out).suffix:
         raise ParameterError("Linked tables go to a folder: give --out a name without an ending.")
     _refuse_to_replace(out, overwrite=overwrite)
+    check_only(Path(out), ".csv")
     links = Schema.load(schema)
     scale = settings.pop("scale", 1.0)
     unknown = [name for name in settings if name not in ("strategy", "by", "max_rounds")]

@@ -238,6 +238,16 @@ def check_folder(target: Path) -> None:
     check_not_read(target, replaced=True)
 
 
+def check_only(folder: Path, ending: str) -> None:
+    """Refuse to replace a folder that holds anything but files with an ending: it is somebody else's, then."""
+    for inside in folder.iterdir() if folder.is_dir() else ():
+        if not (inside.is_file() and inside.name.lower().endswith(ending)):
+            raise InputError(
+                f"The folder '{folder.name}' holds more than {ending} files, and would go away with all that is in it. "
+                "Name another folder."
+            )
+
+
 def check_different(targets: Sequence[Path]) -> None:
     """Refuse two targets that are one file, however they are spelled."""
     places = [place_of(target) for target in targets]

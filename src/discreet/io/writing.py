@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.engine.scanned_files import scanned_files
+from discreet.engine.scanned_files import scanned_files, scanned_folders
 from discreet.engine.spooling import (
     as_polars,
     as_query,
@@ -133,7 +133,7 @@ def _check_origins(target: Path, metadata: Metadata, frame: Any) -> None:
     """Refuse to write data over the file that they came from, or one that a query of them reads."""
     read = {place for place, table in metadata.origins if not table}
     if isinstance(frame, pl.LazyFrame) or is_query(frame):
-        read |= {str(place) for place in scanned_files(frame)}
+        read |= {str(place) for place in (*scanned_files(frame), *scanned_folders(frame))}
     check_apart(target, [place for place in map(place_of, sorted(read)) if place.identity])
 
 
