@@ -9,8 +9,6 @@ from discreet.errors import InputError
 from discreet.files.inputs import note_read
 from discreet.files.nesting import parsed_toml
 
-_WRITTEN_AGAIN = ("ledger",)
-
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     """Read a TOML file; errors name it as ``what``, such as "plan file", and never show what it holds.
@@ -24,7 +22,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     {'rows': 5}
     """
     place = Path(path)
-    note_read(place, kept=what in _WRITTEN_AGAIN)
+    note_read(place, kept="ledger" in what)  # a ledger is read to be written again
     try:
         # Some editors put a byte order mark in front.
         return parsed_toml(place.read_text(encoding="utf-8-sig"))
