@@ -68,7 +68,7 @@ def minimizer(design: Design, loss: CheckLoss, *, ridge: float = 0.0, term: Floa
 
     The bandwidth shrinks in stages to the one that was asked for, and every stage starts where the one before it ended:
     with a narrow bandwidth the loss is all but flat far from its minimum, and steps that start there lead nowhere. The
-    stages follow from the bounds and the ridge, which are public.
+    stages are the same for all data.
     """
     linear = np.zeros(len(design.reach)) if term is None else term
     theta = np.zeros(len(design.reach))
