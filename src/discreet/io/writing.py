@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from discreet.engine.spooling import (
 from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
 from discreet.files.atomic import check_target, replacing, replacing_together
 from discreet.files.full_disk import full_disk, is_full
-from discreet.files.inputs import check_apart, is_same, place_of
+from discreet.files.inputs import Place, check_apart, is_same, place_of
 from discreet.files.written import note_written
 from discreet.io.address import Address, parsed_address
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
@@ -88,7 +87,7 @@ def write(
     kind = format_of(path)
     options = _allowed(options, kind)
     check_target(path, overwrite=overwrite)
-    _check_origins(path, metadata, frame)
+    check_apart(path, _origins(metadata, frame))
     with replacing(path, overwrite=overwrite) as unfinished:
         check_unchanged(metadata, frame)
         with explained_by_engine(path.name, path.parent):
@@ -119,8 +118,9 @@ def write_together(
     """
     targets = [Path(path) for path in paths]
     given = [_allowed(options, format_of(path)) for path in targets]
-    for item, path in product(data, targets):
-        _check_origins(path, item.metadata, item.frame)
+    read = [place for item in data for place in _origins(item.metadata, item.frame)]
+    for path in targets:
+        check_apart(path, read)
     with replacing_together(targets, overwrite=overwrite) as unfinished:
         for item, file, chosen in zip(data, unfinished, given, strict=True):
             with explained_by_engine(file.name, file.parent):
@@ -129,12 +129,12 @@ def write_together(
     return targets
 
 
-def _check_origins(target: Path, metadata: Metadata, frame: Any) -> None:
-    """Refuse to write data over the file that they came from, or one that a query of them reads."""
+def _origins(metadata: Metadata, frame: Any) -> list[Place]:
+    """List the files that data came from, and those that a query of them reads: they are not written over."""
     read = {place for place, table in metadata.origins if not table}
     if isinstance(frame, pl.LazyFrame) or is_query(frame):
         read |= {str(place) for place in (*scanned_files(frame), *scanned_folders(frame))}
-    check_apart(target, [place for place in map(place_of, sorted(read)) if place.identity])
+    return [place for place in map(place_of, sorted(read)) if place.identity]
 
 
 def _check_tables(address: Address, table: str, metadata: Metadata) -> None:
