@@ -48,6 +48,9 @@ class Metadata:
         decimal mark, encoding, missing tokens).
     fingerprints
         Place, size and time of each file that is read when it is needed, by which a change meanwhile is noticed.
+    origins
+        Where the data came from: the full path of a file, or a database and the table or query. It is never written
+        over.
     """
 
     source: str | None = None
@@ -58,6 +61,7 @@ class Metadata:
     formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
     fingerprints: tuple[tuple[str, int, int], ...] = field(default=(), repr=False, compare=False)
+    origins: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
 
 
 class Microdata:

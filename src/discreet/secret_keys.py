@@ -16,6 +16,7 @@ import polars as pl
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import InputError, ParameterError
+from discreet.files.inputs import note_read
 from discreet.value_text import canonical_text
 
 SHORTEST_KEY = 16
@@ -41,6 +42,7 @@ def secret_key(treatment: str, *, variable: str = DEFAULT_VARIABLE, file: str | 
     34
     """
     if file is not None:
+        note_read(file)
         try:
             key = Path(file).read_bytes().strip()
         except OSError as error:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from app.conftest import HOST, opened
+from app.conftest import HOST, opened, until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.app.desk import Desk
 from discreet.app.frame import BESIDE, JOURNEY
-from discreet.app.guard import Door, Guard, policy
+from discreet.app.guard import Direct, Door, Guard, policy
 from discreet.app.jobs import Job
 from discreet.app.journey import Journey
 from discreet.app.private_folder import PrivateFolder, plain_name, swept
@@ -81,6 +81,83 @@ def test_a_page_that_was_opened_elsewhere_closes_the_first(door):
     second = entered(door)
     assert asked(door, headers=second).status_code == 200
     assert asked(door, headers=first).status_code == 403
+
+
+def test_two_pages_on_two_ports_do_not_lock_each_other_out():
+    """A browser sends the cookies of a machine to all its ports: no page may take the name of another's."""
+    first, second = Door(hosts=(HOST,)), Door(hosts=("127.0.0.1:4322",))
+    assert first.cookie != second.cookie
+    cookies = entered(first)["cookie"] + f"; {second.cookie}=of-the-other-page"
+    assert asked(first, headers={"cookie": cookies}).status_code == 200
+    assert asked(first, headers={"cookie": cookies.partition("; ")[2]}).status_code == 403
+
+
+FORWARDED = {
+    "X-Forwarded-Prefix": "//evil.example/",
+    "X-Forwarded-Host": "evil.example",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-For": "10.0.0.1",
+    "X_Forwarded_Prefix": "//evil.example/",
+    "Forwarded": "host=evil.example",
+    "X-Script-Name": "/evil.example",
+    "X-Original-URL": "/evil.example",
+    "X-Original-Host": "evil.example",
+    "X-Rewrite-URL": "/evil.example",
+    "X-Real-IP": "10.0.0.1",
+    "X-HTTP-Method-Override": "DELETE",
+}
+
+
+@pytest.mark.parametrize("guard", [Guard, lambda app, _: Direct(app)])
+def test_nothing_behind_the_guard_sees_what_only_a_proxy_may_say(door, guard):
+    seen = {}
+
+    async def looking(scope, receive, send):
+        seen.update(scope)
+        await plain_app(scope, receive, send)
+
+    async def ask():
+        transport = httpx.ASGITransport(guard(looking, door), root_path="/evil.example")
+        async with httpx.AsyncClient(transport=transport, base_url=SELF) as client:
+            return await client.get("/", headers={**held, **FORWARDED})
+
+    held = entered(door)
+    assert asyncio.run(ask()).status_code == 200
+    assert seen["root_path"] == ""
+    assert {name.decode() for name, _ in seen["headers"]} >= {"host", "cookie"}
+    assert "evil" not in str(seen["headers"])
+    assert not {name.lower() for name in FORWARDED} & {name.decode() for name, _ in seen["headers"]}
+
+
+@pytest.mark.asyncio
+async def test_a_prefix_that_a_request_makes_up_reaches_no_script(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        desk.begin(str(people))
+        for path in ("/", "/1/file", "/1/columns", "/nowhere"):
+            answer = await user.http_client.get(path, headers=FORWARDED)
+            assert "evil" not in answer.text + str(answer.headers)
+
+
+@pytest.mark.asyncio
+async def test_the_end_button_ends_all_work_and_removes_what_is_left(people, tmp_path, monkeypatch):
+    from nicegui import app
+
+    ended = []
+    monkeypatch.setattr(app, "shutdown", lambda: ended.append(True))
+    monkeypatch.setattr("discreet.app.serving._FAREWELL", 0.0)
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        upload = desk.folder.place_for("people.csv")
+        upload.write_bytes(people.read_bytes())
+        desk.begin(str(upload), kind="upload")
+        await user.open("/1/file")
+        user.find(marker="end").click()
+        await user.should_see(marker="end-now")
+        user.find(marker="end-now").click()
+        await until(lambda: ended)
+        assert not desk.folder.path.exists()
+        assert desk.door.session is None
+        assert (await user.http_client.get("/1/file")).status_code == 403
+        assert "uploads are removed" in (await user.http_client.get("/ended")).text
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:4321"])

@@ -179,3 +179,68 @@ def test_it_talks_to_nobody_else(server):
 def test_the_private_folder_is_for_this_user_alone(server):
     (folder,) = server.folders
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_the_library_hears_of_no_proxy_that_a_request_makes_up(server):
+    told = {
+        "x-forwarded-prefix": "//evil.example",
+        "x-forwarded-proto": "https",
+        "x-script-name": "/evil.example",
+    }
+    for path in ("/", "/0/file", "/nowhere"):
+        answer = server.client.get(path, headers=told)
+        assert "evil.example" not in answer.text + str(answer.headers)
+    # The library has a middleware of its own that writes the prefix before an address to go to.
+    refused = httpx.get(server.address + "/enter/wrong", headers=told)
+    assert "evil.example" not in refused.text + str(refused.headers)
+    server.log.write_text("")
+    again = server.client.post("/enter/wrong", headers={**told, "origin": server.address})
+    assert again.status_code == 403
+
+
+def test_the_page_ends_by_its_button_and_leaves_nothing(tmp_path):
+    """What the button calls, on a server as it is started; with a worker at work and an upload in the folder."""
+    script = """
+import asyncio, json
+from discreet.app import serving
+from discreet.app.jobs import Job, Lane
+real = serving._opened
+
+async def opened(desk, *given, **named):
+    await real(desk, *given, **named)
+    upload = desk.folder.place_for("a.csv")
+    upload.write_text("a\\n1\\n")
+    journey = desk.begin(str(upload), kind="upload")
+    journey.start("open_file", "Reading", lambda found: None, source=journey.source)
+    await asyncio.sleep(0.5)
+    print("worker", journey.lanes["long"]._process.pid, flush=True)
+    await serving.end(desk)
+
+serving._opened = opened
+serving.serve(show=False)
+"""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**plain, "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Ended. Uploads are removed." in done.stdout
+    worker = int(re.search(r"worker (\d+)", done.stdout)[1])
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert list(tmp_path.glob("**/*")) == []
+
+
+def test_a_page_that_is_entered_through_a_made_up_proxy_leads_to_itself(tmp_path):
+    running = Server(tmp_path)
+    try:
+        answer = running.client.get(running.entrance, headers={"x-forwarded-prefix": "//evil.example"})
+        assert answer.headers["location"] == "/"
+        assert answer.headers["set-cookie"].startswith(f"discreet_page_{running.port}=")
+    finally:
+        running.end()

@@ -346,3 +346,119 @@ def test_sums_of_products_in_pieces_are_those_of_the_whole_file(monkeypatch):
     assert sums.added_up(design, 0.0, 8.0).tolist() == wanted
     assert np.abs(x).max() <= 1
     assert np.abs(design.y).max() <= 8
+
+
+def published_design(which: int, seed: int, n: int = 2500) -> Microdata:
+    """The first two designs of the literature on private quantile regression."""
+    rng = np.random.default_rng(seed)
+    if which == 1:
+        a, b = rng.normal(0, 3, n), rng.normal(0, 1, n)
+        y = 3 + 2 * a - b + rng.normal(0, 2, n)
+    else:
+        a, b = rng.uniform(0, 1, (2, n))
+        y = 3 + 2 * a + 0.5 * b + rng.exponential(10, n)
+    return Microdata(pl.DataFrame({"a": a, "b": b, "y": y}))
+
+
+DESIGN_BOUNDS = {1: [(-10, 10)] * 2, 2: [(0, 1)] * 2}
+
+
+@pytest.mark.parametrize("which", [1, 2])
+@pytest.mark.parametrize("tau", [0.05, 0.25, 0.5, 0.75, 0.95, 0.99])
+def test_objective_perturbation_settles_on_the_published_designs_at_every_quantile(which, tau):
+    for seed in range(6):
+        found = dp.quantile_regression(
+            published_design(which, seed),
+            y="y",
+            x=["a", "b"],
+            x_bounds=DESIGN_BOUNDS[which],
+            tau=tau,
+            epsilon=1.0,
+            seed=seed,
+        )
+        assert found.figures["converged"] is True
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("h", [0.01, 0.5, 20.0])
+def test_objective_perturbation_settles_with_every_kernel_and_bandwidth(kernel, h):
+    """Flat losses, corners in the slope, a ridge that outweighs the records: the search has no favorites."""
+    for tau in (0.01, 0.5, 0.999):
+        asked = {"tau": tau, "kernel": kernel, "h": h, "epsilon": 1.0, "seed": 1}
+        found = dp.quantile_regression(
+            published_design(2, 3), y="y", x=["a", "b"], x_bounds=DESIGN_BOUNDS[2], **asked
+        )
+        assert found.figures["converged"] is True
+
+
+def test_a_record_far_from_all_others_does_not_keep_the_fit_from_settling():
+    """The sum of losses is then so large that no digit of it moves; slopes are bounded and still do."""
+    rng = np.random.default_rng(1)
+    y = np.where(rng.uniform(size=3000) < 0.01, 1e250, rng.normal(0, 1e5, 3000))
+    frame = pl.DataFrame({"a": rng.uniform(0, 1e6, 3000), "b": rng.uniform(0, 1e-6, 3000), "y": y})
+    for tau in (0.5, 0.99):
+        found = dp.quantile_regression(
+            Microdata(frame), y="y", x=["a", "b"], x_bounds=[(0, 1e6), (0, 1e-6)], epsilon=1.0, tau=tau
+        )
+        assert found.figures["converged"] is True
+
+
+def test_a_fit_that_does_not_settle_gives_its_best_place_and_says_what_was_spent(monkeypatch):
+    monkeypatch.setattr("discreet.dp.regression.objective_perturbation._STEPS", 1)
+    ledger = dp.Ledger(epsilon=1.0)
+    found = dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.75, ledger=ledger)
+    assert found.figures["converged"] is False
+    assert found.guarantee is None
+    assert any(
+        "did not settle" in caveat and "epsilon = 0.75 was spent" in caveat for caveat in found.caveats
+    )
+    assert ledger.spent.epsilon == 0.75
+    assert np.isfinite(line(found)).all()
+    with pytest.raises(InputError, match="Nothing was spent"):
+        dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, mechanism="nonprivate")
+
+
+def test_what_is_refused_after_it_was_paid_for_says_what_was_spent(monkeypatch):
+    def refused(*_args, **_kwargs):
+        raise InputError("The walk was cut short.")
+
+    monkeypatch.setattr("discreet.dp.regression.objective_perturbation.minimizer", refused)
+    ledger = dp.Ledger(epsilon=1.0)
+    with pytest.raises(InputError, match=r"cut short\. epsilon = 0.5 was spent"):
+        dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.5, ledger=ledger)
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_descent_whose_noise_cannot_be_drawn_is_refused_before_it_is_paid_for(monkeypatch):
+    """With many columns and a budget in many parts, noise that is drawn a second time passes what samplers hold."""
+
+    def smallest_draw(slopes, *, rho, first, bound):
+        return slopes.noisy(slopes.sums(np.zeros(61)), 0.3 * first)
+
+    monkeypatch.setattr("discreet.dp.regression.private_descent.adaptive_descent", smallest_draw)
+    names = [f"x{i}" for i in range(60)]
+    data = Microdata(pl.DataFrame({**{name: [0.0, 1.0] for name in names}, "y": [0.0, 1.0]}))
+    asked = {"y": "y", "x": names, "x_bounds": [(0, 1)] * 60, "mechanism": "agd", "residual_bound": 10}
+    refused = 0
+    for power in range(16, 34):
+        ledger = dp.Ledger(epsilon=1.0, delta=1e-5)
+        try:
+            dp.quantile_regression(data, **asked, epsilon=1.0, steps=2**power, ledger=ledger)
+        except ParameterError:
+            refused += 1
+            assert ledger.spent.epsilon == 0
+    assert refused
+
+
+def test_adaptive_descent_with_the_steps_of_its_source_says_that_fewer_are_better():
+    asked = {"y": "y", "x": "a", "x_bounds": BOUNDS, "mechanism": "agd", "residual_bound": 10, "epsilon": 1.0}
+    assert any("Give steps" in caveat for caveat in dp.quantile_regression(people(200), **asked).caveats)
+    assert not any("Give steps" in c for c in dp.quantile_regression(people(200), steps=30, **asked).caveats)
+    assert "not recommended" in dp.quantile_regression.__doc__
+
+
+def test_the_list_of_methods_says_which_mechanism_is_not_recommended():
+    from discreet.workflow.catalog import catalog
+
+    listed = {entry.name: entry.question for entry in catalog()}
+    assert "not recommended" in listed["dp.quantile_regression, agd"]

@@ -46,4 +46,5 @@ def test_a_source_that_was_changed_since_it_was_opened_is_not_written(tmp_path, 
         write(release.data, tmp_path / "out.csv")
     assert [file.name for file in tmp_path.iterdir()] == [name]
     fresh = Round({"pay": 100}).apply(read(tmp_path / name)).data
-    assert write(fresh, tmp_path / name, overwrite=True).exists()
+    with pytest.raises(InputError, match="would be lost"):
+        write(fresh, tmp_path / name, overwrite=True)

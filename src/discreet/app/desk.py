@@ -28,7 +28,12 @@ class Desk:
         """Put a journey on the desk."""
         journey.number = max(self.journeys, default=0) + 1
         self.journeys[journey.number] = journey
+        journey.files_open = self.files_open
         return journey
+
+    def files_open(self) -> list[str]:
+        """Which files the page has open: no job of any journey writes over them."""
+        return [one.place for one in self.journeys.values() if one.place and not is_address(one.place)]
 
     def begin(
         self,

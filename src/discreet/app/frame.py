@@ -148,6 +148,7 @@ def _head(desk: Desk, journey: Journey | None, page: str, dark: Any) -> None:
         if journey is not None and journey.place:
             _project(journey)
         _theme(desk, dark)
+        _end(desk)
 
 
 def _way(journey: Journey | None, page: str) -> None:
@@ -195,6 +196,21 @@ def _theme(desk: Desk, dark: Any) -> None:
         button.set_text(words[desk.dark])
 
     button = widgets.plain(words[desk.dark], turn).classes("low").mark("theme")
+
+
+def _end(desk: Desk) -> None:
+    from discreet.app.serving import end
+
+    with ui.dialog() as dialog, ui.card().classes("sheet"):
+        widgets.heading("End the page?", 2)
+        widgets.words(
+            "Work that is under way stops, and what was dropped here is removed. What was written to folders of your "
+            "own stays. Save the project first if you want to go on later."
+        )
+        with ui.row():
+            widgets.act("End", lambda: end(desk)).mark("end-now")
+            widgets.plain("Go on", dialog.close)
+    widgets.plain("End", dialog.open).classes("low").mark("end")
 
 
 def _project(journey: Journey) -> None:

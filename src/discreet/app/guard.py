@@ -17,11 +17,16 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_COOKIE = "discreet_page"
-ENTER, LOCKED = "/enter/", "/locked"
+ENTER, LOCKED, ENDED = "/enter/", "/locked", "/ended"
 _MOST_TRIES = 5
 _LARGEST_FORM = 16 * 1024
 _SCRIPT = re.compile(rb"<script(?=[ >])")
+# What a proxy would say of the request it passed on. There is none before this page: whoever says it made it up, and
+# what draws the page believes it and writes it into the addresses of its own scripts.
+_FORWARDED = re.compile(
+    rb"(?:x-)?forwarded|x-script-name|x-original-|x-rewrite-|x-real-ip|x-(?:url-)?scheme|x-host|front-end-https|"
+    rb"x-http-method|x-method-override|x-proxy-"
+)
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;"
     "color:#1b2733;background:#fff}"
@@ -52,6 +57,11 @@ class Door:
     session: str | None = None
     used: float = field(default_factory=time.monotonic)
     tries: int = 0
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie. Browsers do not tell ports apart: two pages need two names."""
+        return f"discreet_page_{self.hosts[0].rpartition(':')[2]}"
 
     @property
     def address(self) -> str:
@@ -109,6 +119,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        scope = _direct(scope)
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
@@ -119,7 +130,9 @@ class Guard:
             await self._enter(scope, receive, send)
         elif scope["type"] == "http" and scope["path"] == LOCKED:
             await _answer(send, 200, _paper("The page is locked", _LOCKED_WORDS))
-        elif not self.door.knows(_cookie(headers)):
+        elif scope["type"] == "http" and scope["path"] == ENDED:
+            await _answer(send, 200, _paper("The page has ended", _ENDED_WORDS))
+        elif not self.door.knows(_cookie(headers, self.door.cookie)):
             await _refuse(
                 scope, send, 403, "This page opens by the address in the terminal where it was started."
             )
@@ -172,7 +185,7 @@ class Guard:
                           "where the page was started shows the one that works.")  # fmt: skip
             return
         secure = "; Secure" if self.door.scheme == "https" else ""
-        cookie = f"{_COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict{secure}"
+        cookie = f"{self.door.cookie}={session}; Path=/; HttpOnly; SameSite=Strict{secure}"
         await _answer(send, 303, "", more=((b"location", b"/"), (b"set-cookie", cookie.encode("ascii"))))
 
     async def _talk(self, scope: Scope, receive: Any, send: Any) -> None:
@@ -220,6 +233,26 @@ class Guard:
                 raise
         if taken > self.door.largest_upload and not marked.has_begun:
             await _refuse(scope, send, 413, self._too_large())
+
+
+class Direct:
+    """The middleware before all others, also those of the library: it takes off what only a proxy may say."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Pass a request on as one that came straight from a browser."""
+        await self.app(scope if scope["type"] == "lifespan" else _direct(scope), receive, send)
+
+
+def _direct(scope: Scope) -> Scope:
+    kept = [
+        (name, value)
+        for name, value in scope["headers"]
+        if not _FORWARDED.match(name.lower().replace(b"_", b"-"))
+    ]
+    return {**scope, "headers": kept, "root_path": ""}
 
 
 class _Marked:
@@ -283,10 +316,16 @@ _LOCKED_WORDS = (
 )
 
 
-def _cookie(headers: dict[str, str]) -> str:
+_ENDED_WORDS = (
+    "All work has stopped, and uploads are removed. What was written to folders of your own stays there. You can close "
+    "this window; start the page again with: discreet app"
+)
+
+
+def _cookie(headers: dict[str, str], wanted: str) -> str:
     for part in headers.get("cookie", "").split(";"):
         name, _, value = part.strip().partition("=")
-        if name == _COOKIE:
+        if name == wanted:
             return value
     return ""
 

@@ -16,12 +16,15 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from discreet.app.refusals import RefusedError
 
 State = Literal["waiting", "running", "done", "refused", "failed", "cancelled"]
 _LONGEST_ANSWER = 256 * 1024 * 1024
+MOST_WORKERS = 4
+"""How many processes the page keeps at most: each holds the libraries and a file."""
+_LOOK = 0.05  # seconds between two looks for a process that has become free
 
 
 @dataclass
@@ -31,6 +34,7 @@ class Job:
     task: str
     title: str
     given: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()  # files of other journeys, which it must leave alone
     state: State = "waiting"
     began: float | None = None
     ended: float | None = None
@@ -45,6 +49,11 @@ class Job:
     def is_open(self) -> bool:
         """Whether it is still to be done."""
         return self.state in ("waiting", "running")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody has ended it; that may happen while it is waited for."""
+        return self.state == "cancelled"
 
     @property
     def seconds(self) -> float:
@@ -84,17 +93,21 @@ class Job:
 class Lane:
     """One process that does one job after the other and holds the file between them."""
 
+    # Those that have a process, or are about to start one; who was used last stands last.
+    living: ClassVar[list[Lane]] = []
+
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
         self._current: Job | None = None
         self._turn = asyncio.Lock()
         self._number = 0
+        self._holds = True
 
     async def do(self, job: Job) -> Any:
         """Do a job when its turn comes and return what it found; raise `RefusedError` where it found no answer."""
         job.lane = self
         async with self._turn:
-            if job.state == "cancelled":
+            if job.is_cancelled:
                 raise RefusedError("Cancelled.")
             job.state, job.began = "running", time.monotonic()
             self._current = job
@@ -103,19 +116,24 @@ class Lane:
             finally:
                 self._current = None
                 job.ended = time.monotonic()
+                if not self._holds:
+                    self.close()
 
     async def _answer(self, job: Job) -> Any:
         process = await self._started()
+        if job.is_cancelled:
+            self._holds = False
+            raise RefusedError("Cancelled.")
         assert process.stdin is not None
         assert process.stdout is not None
-        self._number += 1
-        request = {"id": self._number, "task": job.task, "given": job.given}
+        self._number, self._holds = self._number + 1, True
+        request = {"id": self._number, "task": job.task, "given": job.given, "reads": job.reads}
         with contextlib.suppress(ConnectionError):
             process.stdin.write((json.dumps(request) + "\n").encode())
             await process.stdin.drain()
         while line := await process.stdout.readline():
             said = json.loads(line)
-            if job.state == "cancelled":  # the answer was on its way already; nobody wants it any more
+            if job.is_cancelled:  # the answer was on its way already; nobody wants it any more
                 raise RefusedError("Cancelled.")
             if "what" in said:
                 job.hear(said["what"], said["done"], said["total"])
@@ -123,17 +141,20 @@ class Lane:
                 job.state, job.notes = "done", tuple(said["notes"])
                 return said["result"]
             elif "refused" in said:
+                # A process that refused the file it was started for holds nothing that anybody will ask for again.
+                self._holds = bool(said.get("holds", True))
                 job.state, job.sentence = "refused", said["refused"]
                 raise RefusedError(said["refused"], said.get("field", ""))
             else:
+                self._holds = bool(said.get("holds", True))
                 job.state = "failed"
                 job.sentence = (
                     f"Something went wrong inside discreet ({said['failed']}). What was there before is as it was. "
                     "Please report it."
                 )
                 raise RefusedError(job.sentence)
-        self._process = None
-        if job.state == "cancelled":
+        self._holds = False
+        if job.is_cancelled:
             raise RefusedError("Cancelled.")
         job.state = "failed"
         job.sentence = (
@@ -144,6 +165,7 @@ class Lane:
 
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
+            await self._room()
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -155,7 +177,24 @@ class Lane:
                 limit=_LONGEST_ANSWER,
                 start_new_session=True,
             )
+            if self not in Lane.living:  # cancelled while it was started
+                Lane.living.append(self)
+        elif self in Lane.living:
+            Lane.living.remove(self)
+            Lane.living.append(self)
         return self._process
+
+    async def _room(self) -> None:
+        """Wait until there is room for one more process; the one that nobody has used for longest makes room."""
+        if self in Lane.living:
+            Lane.living.remove(self)
+        while len(Lane.living) >= MOST_WORKERS and not (self._current and self._current.is_cancelled):
+            idle = next((lane for lane in Lane.living if lane._current is None), None)
+            if idle is None:
+                await asyncio.sleep(_LOOK)
+            else:
+                idle.close()
+        Lane.living.append(self)
 
     def drop(self, job: Job) -> None:
         """End the process if it is busy with this job."""
@@ -165,8 +204,12 @@ class Lane:
     def close(self) -> None:
         """End the process, and those it has started."""
         process, self._process = self._process, None
+        if self in Lane.living:
+            Lane.living.remove(self)
         if process is None or process.returncode is not None:
             return
+        if process.stdin is not None:
+            process.stdin.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(process.pid, signal.SIGKILL)

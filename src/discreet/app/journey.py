@@ -75,13 +75,16 @@ class Journey:
     refusals: dict[str, dict[str, str]] = field(default_factory=dict)  # task -> field -> sentence
     jobs: list[Job] = field(default_factory=list)
     seed: int = field(default_factory=fresh_seed, repr=False)
+    files_open: Callable[[], list[str]] = field(default=list, repr=False)
     lanes: dict[str, Lane] = field(default_factory=dict, repr=False)
     _following: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
 
     @property
     def source(self) -> dict[str, Any]:
         """The file as a worker reads it."""
-        return {"place": self.place, "query": self.query, "reading": dict(self.reading)}
+        # A process that was ended and started again must see the same file as the one before it.
+        stamp = self.found.get("stamp")
+        return {"place": self.place, "query": self.query, "reading": dict(self.reading), "stamp": stamp}
 
     @property
     def is_read(self) -> bool:
@@ -144,7 +147,7 @@ class Journey:
         for old in self.jobs:
             if old.task == task and old.is_open:
                 old.cancel()
-        job = Job(task, title, given)
+        job = Job(task, title, given, reads=tuple(self.files_open()))
         self.jobs = [*[old for old in self.jobs if old.is_open], job]
         self.changed()
         following = asyncio.get_running_loop().create_task(self._follow(job, lane, then))
@@ -202,7 +205,7 @@ class Journey:
         if place.suffix != ENDING:
             place = place.with_name(place.name + ENDING)
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
-        written = save_text(text + "\n", place, overwrite=True)
+        written = save_text(text + "\n", place, overwrite=True, private=True)
         self.project = str(written)
         return written
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.app.desk import Desk
-from discreet.app.guard import LOCKED, Door, Guard
+from discreet.app.guard import ENDED, LOCKED, Direct, Door, Guard
 from discreet.app.private_folder import PrivateFolder
 from discreet.errors import ParameterError, load_extra
 
 LOOPBACK = "127.0.0.1"
 PASSWORD = "DISCREET_APP_PASSWORD"
 _SHORTEST_PASSWORD = 12
+_FAREWELL = 1.0  # seconds in which windows go to their last page
 
 
 def serve(
@@ -93,6 +94,7 @@ def run(desk: Desk, host: str, port: int, *, idle: float, show: bool, **certific
     app.add_static_files("/assets", Path(__file__).parent / "assets")
     app.add_middleware(Guard, door=desk.door)
     app.on_startup(lambda: background_tasks.create(_opened(desk, host, port, show=show)))
+    app.on_startup(lambda: _outermost(app))
     app.on_shutdown(desk.close)
     app.timer(5.0, lambda: _lock_when_idle(desk, idle))
     core.sio.eio.cors_allowed_origins = []  # the guard compares origins before a socket is reached
@@ -112,8 +114,27 @@ def run(desk: Desk, host: str, port: int, *, idle: float, show: bool, **certific
         reconnect_timeout=30.0,
         uvicorn_logging_level="error",
         access_log=False,
+        proxy_headers=False,
         **certificate,
     )
+
+
+def _outermost(app: Any) -> None:
+    """Put what must come first before the middlewares that the library adds behind our back when it starts."""
+    app.middleware_stack = None
+    app.add_middleware(Direct)
+
+
+async def end(desk: Desk) -> None:
+    """End the page for good: all work, what was uploaded, and the server, once every window has been told."""
+    from nicegui import Client, app
+
+    for client in list(Client.instances.values()):
+        client.open(ENDED)
+    desk.door.session = None
+    desk.close()
+    await asyncio.sleep(_FAREWELL)
+    app.shutdown()
 
 
 async def _opened(desk: Desk, host: str, port: int, *, show: bool) -> None:
@@ -230,4 +251,6 @@ def _keep_inside(folder: Path) -> None:
     incoming = folder / "incoming"
     incoming.mkdir(mode=0o700)
     tempfile.tempdir = str(incoming)
+    for name in ("TMPDIR", "TEMP", "TMP"):  # what workers leave when they are killed goes with it, too
+        os.environ[name] = str(incoming)
     os.environ["NICEGUI_STORAGE_PATH"] = str(folder / "storage")

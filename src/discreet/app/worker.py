@@ -21,6 +21,7 @@ from typing import IO, Any
 from discreet.app.refusals import field_of
 from discreet.app.work import TASKS
 from discreet.errors import DiscreetError, DiscreetWarning, gave_up
+from discreet.files.inputs import note_read, one_run
 from discreet.plain_values import jsonable
 from discreet.progress import listening
 
@@ -41,7 +42,8 @@ def main() -> None:
     bench = Bench()
     while True:
         request = requests.get()
-        _say(answers, {"id": request["id"], **answered(bench, request, answers)})
+        said = answered(bench, request, answers)
+        _say(answers, {"id": request["id"], "holds": bench.holds, **said})
 
 
 def answered(bench: Any, request: dict[str, Any], answers: IO[str] | None = None) -> dict[str, Any]:
@@ -49,8 +51,10 @@ def answered(bench: Any, request: dict[str, Any], answers: IO[str] | None = None
     teller = _Teller(request["id"], answers)
     notes: list[str] = []
     try:
-        with listening(teller), warnings.catch_warnings(record=True) as heard:
+        with one_run(), listening(teller), warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", DiscreetWarning)
+            for place in request.get("reads", ()):
+                note_read(place)
             module = importlib.import_module(TASKS[request["task"]])
             result = getattr(module, request["task"])(bench, **request["given"])
             notes = [str(one.message) for one in heard if issubclass(one.category, DiscreetWarning)]

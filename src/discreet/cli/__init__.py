@@ -30,6 +30,7 @@ from discreet.cli.finish import finish
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
+from discreet.cli.places import in_one_run
 from discreet.cli.preflight import preflight
 from discreet.cli.printing import say_paragraph
 from discreet.cli.protect import protect
@@ -67,6 +68,10 @@ app.add_typer(outputs)
 app.add_typer(budget)
 app.add_typer(dp)
 app.add_typer(federated)
+for group in (app, *(part.typer_instance for part in app.registered_groups)):
+    for registered in group.registered_commands if group else ():
+        if registered.callback is not None:
+            registered.callback = in_one_run(registered.callback)
 
 
 def _version(wanted: bool) -> None:

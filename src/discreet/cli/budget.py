@@ -63,7 +63,7 @@ def show_budget(
     json: options.AsJson = False,
 ) -> None:
     """List the releases entered so far, what they cost together and what is left."""
-    options.check_targets(("--html", html, True), sources=[source])
+    options.check_targets(("--html", html, True))
     ledger = _loaded(source)
     if html is not None:
         ledger.to_html(html)

@@ -94,9 +94,7 @@ def compare(
         raise ParameterError("--json and --check exclude each other: one document, or one line.")
     options.check_report(html)
     options.check_picture(plot)
-    options.check_targets(
-        ("--html", html, True), ("--plot", plot, True), sources=(source.file, *released, holdout)
-    )
+    options.check_targets(("--html", html, True), ("--plot", plot, True))
     original = source.read()
     found = compare_files(
         original,

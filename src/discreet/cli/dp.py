@@ -151,7 +151,7 @@ def private_table(
     from discreet.dp import table
 
     # The budget is spent before anything is written: what cannot be written must be known before.
-    options.check_targets(("--out", out, overwrite), sources=[source.file])
+    options.check_targets(("--out", out, overwrite))
     data = source.read()
     found = table(
         data,

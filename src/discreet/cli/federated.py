@@ -45,7 +45,7 @@ def fit_model(
     """Fit a model over sites that keep their records, and say what each party learned."""
     from discreet.federated.model_files import ModelFile
 
-    options.check_targets(("--html", html, True), sources=[file])
+    options.check_targets(("--html", html, True))
     found = ModelFile(file).fit(progress=not json)
     if html is not None:
         write = getattr(found, "to_html", None) or found.leakage.to_html
@@ -109,6 +109,7 @@ def prepare_trial(
     """Make everything for a trial on this machine: an authority, certificates, keys and a file for each site."""
     from discreet.errors import ParameterError
     from discreet.federated.trial_certificates import prepare
+    from discreet.files.inputs import check_not_read
 
     columns = options.named_columns(site, "--site")
     files: dict[str, Any] = {}
@@ -122,6 +123,11 @@ def prepare_trial(
         files[name] = {**files.get(name, {}), group: file} if group else file
     if set(columns) != set(files):
         raise ParameterError("--site and --data must name the same sites.")
+    made_for = [
+        f"{name}{end}" for name in (*columns, "analyst") for end in (".pem", ".key", ".seal", ".toml")
+    ]
+    for name in ("authority.pem", "model.toml", *made_for):
+        check_not_read(folder / name)
     prepare(
         folder, files, columns=columns, ids=ids, port=port, protocols=protocol or ("vertical-likelihood",),
         quantities=quantity or (), epsilon=epsilon, limits=_limits(limit),

@@ -71,7 +71,7 @@ def finish(
     from discreet.synth import finish as finished
 
     writing = options.writing(write_as, out, guard=guard_formulas)
-    options.check_targets(("--out", out, overwrite), sources=(source.file, original))
+    options.check_targets(("--out", out, overwrite))
     if policy is not None and (prefix or suffix or label):
         raise ParameterError(
             "A policy is judged column by column against the original. Judge first, and add names and labels after."

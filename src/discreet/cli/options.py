@@ -215,32 +215,20 @@ def check_picture(path: Path | None) -> None:
     check_target(path, overwrite=True)
 
 
-def check_targets(
-    *targets: tuple[str, str | Path | None, bool], sources: Sequence[str | Path | None] = ()
-) -> None:
+def check_targets(*targets: tuple[str, str | Path | None, bool]) -> None:
     """Refuse files that cannot be written, share a name or would replace what is read, before any work is done.
 
     A target is the option that names it, its path, and whether a file that is there may be replaced.
     """
+    from discreet.cli.places import check_places
     from discreet.files.atomic import check_target
     from discreet.io.naming import is_address
 
     files = [
         (option, Path(to), over) for option, to, over in targets if to is not None and not is_address(str(to))
     ]
-    read = {Path(file).resolve() for file in sources if file is not None and not is_address(str(file))}
-    seen: dict[Path, str] = {}
-    for option, path, _ in files:
-        place = path.resolve()
-        if place in seen:
-            both = f"{seen[place]} and {option}" if seen[place] != option else f"Two files of {option}"
-            raise ParameterError(f"{both} name the same file '{path.name}'. Give each its own.")
-        seen[place] = option
+    check_places((option, path) for option, path, _ in files)
     for option, path, overwrite in files:
-        if path.exists() and not path.is_dir() and path.resolve() in read:
-            raise ParameterError(
-                f"{option} '{path.name}' is the file that is read: it would be lost. Give another name."
-            )
         if path.is_file() and not overwrite:
             raise ParameterError(
                 f"'{path.name}' already exists. Give another name under {option}, or add --overwrite to replace it."

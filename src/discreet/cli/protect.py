@@ -102,7 +102,6 @@ def protect(
         ("--html", html, True),
         ("--log", log, overwrite),
         ("--internal-log", internal_log, overwrite),
-        sources=(source.file, plan),
     )
     data = source.read()
     if not auto:
@@ -159,7 +158,7 @@ def protect(
             report.to_html(html)
     for path, internal in ((log, False), (internal_log, True)):
         if path is not None:
-            _write_json(release.to_dict(internal=internal), path, overwrite=overwrite)
+            _write_json(release.to_dict(internal=internal), path, overwrite=overwrite, private=internal)
     if json:
         options.print_json((report or release).to_dict(), show_values=show_values)
     else:
@@ -251,10 +250,10 @@ def _show(release: Release, out: str | None, report: ReleaseReport | None, html:
         say(f"Report: {html}")
 
 
-def _write_json(document: dict[str, Any], path: Path, *, overwrite: bool) -> None:
+def _write_json(document: dict[str, Any], path: Path, *, overwrite: bool, private: bool) -> None:
     from discreet.io.sidecar import save_text
 
-    save_text(_text(document) + "\n", path, overwrite=overwrite)
+    save_text(_text(document) + "\n", path, overwrite=overwrite, private=private)
 
 
 def _text(document: dict[str, Any]) -> str:

@@ -62,7 +62,10 @@ def release_tables(
 
 
 def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
-    """Refuse a folder that is there before any work is done."""
+    """Refuse a folder that is there, or that holds what is read, before any work is done."""
+    from discreet.files.atomic import check_folder
+
+    check_folder(Path(out))
     if Path(out).exists() and not overwrite:
         raise ParameterError(f"'{Path(out).name}' is there already; use --overwrite or another name.")
 
@@ -74,7 +77,7 @@ def synthesize_linked(
     import time
 
     from discreet import engine
-    from discreet.files.atomic import replacing_folder
+    from discreet.files.atomic import check_only, replacing_folder
     from discreet.microdata import Microdata
     from discreet.synth import LinkedTables, Relational, Schema
 
@@ -83,6 +86,7 @@ def synthesize_linked(
     if Path(out).suffix:
         raise ParameterError("Linked tables go to a folder: give --out a name without an ending.")
     _refuse_to_replace(out, overwrite=overwrite)
+    check_only(Path(out), ".csv")
     links = Schema.load(schema)
     scale = settings.pop("scale", 1.0)
     unknown = [name for name in settings if name not in ("strategy", "by", "max_rounds")]

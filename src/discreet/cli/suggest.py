@@ -57,7 +57,7 @@ def suggest(
 ) -> None:
     """Suggest a plan that makes a file meet a policy at the lowest loss, and say what each step buys and costs."""
     options.check_picture(plot)
-    options.check_targets(("--out", out, overwrite), sources=(source.file, policy))
+    options.check_targets(("--out", out, overwrite))
     found = suggested(
         source.read(),
         policy,

@@ -177,7 +177,6 @@ def synthesize(
         ("--model", model, overwrite),
         ("--save-plan", save_plan, overwrite),
         ("--html", html, overwrite),
-        sources=(source.file, plan, from_model),
     )
     if from_model is not None:
         _check_model_alone(

@@ -384,7 +384,7 @@ def _finish(
 
 def _check_targets(source: Source, out: str | None, html: Path | None, *, overwrite: bool) -> None:
     options.check_report(html)
-    options.check_targets(("--out", out, overwrite), ("--html", html, True), sources=(source.file,))
+    options.check_targets(("--out", out, overwrite), ("--html", html, True))
 
 
 def _write(published: pl.DataFrame, out: str, *, overwrite: bool, **writing: Any) -> None:

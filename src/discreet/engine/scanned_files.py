@@ -16,6 +16,7 @@ import polars as pl
 
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _SCAN = re.compile(r"SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]")
+_SEVERAL = re.compile(r"SCAN \[(.*?), \.\.\. \d+ other sources?\]")
 _MOST_FILES = 10_000
 
 
@@ -32,6 +33,15 @@ def scanned_files(frame: Any) -> list[Path]:
         return []
     found = {Path(name).absolute() for text in texts for name in _named(text)}
     return sorted(found)[:_MOST_FILES]
+
+
+def scanned_folders(frame: Any) -> list[Path]:
+    """List the folders of data sets in several files that a query of Polars reads, which names the first file only."""
+    if not isinstance(frame, pl.LazyFrame):
+        return []
+    found = {Path(text).absolute().parent for text in _SEVERAL.findall(frame.explain(optimized=False))}
+    # Above the folders of parts, which are called column=value.
+    return sorted(next(one for one in (folder, *folder.parents) if "=" not in one.name) for folder in found)
 
 
 def _queries(relation: Any) -> list[str]:

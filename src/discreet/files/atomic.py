@@ -16,12 +16,13 @@ from pathlib import Path
 from discreet.errors import InputError
 from discreet.files.exchanging import exchange
 from discreet.files.full_disk import full_disk, is_full
+from discreet.files.inputs import check_not_read, is_same, note_made, place_of
 from discreet.files.staging import MADE, REPLACED, staging
 from discreet.files.written import note_written
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
+def replacing(path: str | Path, *, overwrite: bool = True, private: bool = False) -> Iterator[Path]:
     """Give a temporary path to write to; rename it to ``path`` when the block ends well, else remove it.
 
     Parameters
@@ -30,6 +31,8 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
         Where the file is to be in the end. Its folder must exist.
     overwrite
         Whether a file that is already there may be replaced.
+    private
+        Whether nobody but its owner may read it, whatever the umask and the file before it say.
 
     Examples
     --------
@@ -40,12 +43,14 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     >>> [file.name for file in folder.iterdir()]
     ['page.html']
     """
-    with replacing_together([path], overwrite=overwrite) as (unfinished,):
+    with replacing_together([path], overwrite=overwrite, private=private) as (unfinished,):
         yield unfinished
 
 
 @contextlib.contextmanager
-def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -> Iterator[list[Path]]:
+def replacing_together(
+    paths: Sequence[str | Path], *, overwrite: bool = True, private: bool = False
+) -> Iterator[list[Path]]:
     """Give temporary paths for files that belong together; none takes its place before all are complete.
 
     Parameters
@@ -54,6 +59,8 @@ def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -
         Where the files are to be in the end; their folders must exist.
     overwrite
         Whether files that are already there may be replaced.
+    private
+        As in `replacing`.
 
     Examples
     --------
@@ -67,27 +74,31 @@ def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -
     targets = [Path(path) for path in paths]
     for target in targets:
         check_target(target, overwrite=overwrite)
+    check_different(targets)
     with contextlib.ExitStack() as opened, explained(targets[0].name, targets[0].parent):
         unfinished = [opened.enter_context(staging(target.parent)) / target.name for target in targets]
         yield unfinished
         for file, target in zip(unfinished, targets, strict=True):
-            _put_in_place(file, target, overwrite=overwrite)
+            _put_in_place(file, target, overwrite=overwrite, private=private)
 
 
-def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool) -> None:
+def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool, private: bool) -> None:
     with explained(target.name, target.parent):
+        if private:
+            unfinished.chmod(0o600)
+        elif overwrite and target.exists():
+            # A private report must not become public.
+            unfinished.chmod(target.stat().st_mode & 0o777)
         if overwrite:
-            if target.exists():
-                # A private report must not become public.
-                unfinished.chmod(target.stat().st_mode & 0o777)
             unfinished.replace(target)
         else:
             _publish_new(unfinished, target)
+    note_made(target)
     note_written(target.name)
 
 
 @contextlib.contextmanager
-def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def replacing_folder(path: str | Path, *, overwrite: bool = False, private: bool = False) -> Iterator[Path]:
     """Give an empty folder to fill; it becomes ``path`` when the block ends well, else it is removed.
 
     A folder that is there already is exchanged with the complete new one in one step, and only then removed. Where the
@@ -101,6 +112,8 @@ def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     overwrite
         Whether a folder that is already there may be replaced, with everything in it: the caller makes sure that it is
         one of its own.
+    private
+        Whether nobody but its owner may look into it, nor read a file in it.
 
     Examples
     --------
@@ -113,7 +126,7 @@ def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     ('new', ['package'])
     """
     target = Path(path)
-    _check_place(target)
+    check_folder(target)
     with explained(target.name, target.parent), staging(target.parent) as stage:
         # Looked at only now: the staging may have put back what a killed run had moved aside.
         if target.exists() and not target.is_dir():
@@ -126,7 +139,12 @@ def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
         yield made
         if target.exists():
             made.chmod(target.stat().st_mode & 0o777)
+        if private:
+            for inside in made.rglob("*"):
+                inside.chmod(0o700 if inside.is_dir() else 0o600)
+            made.chmod(0o700)
         _take_place(made, target, stage, overwrite=overwrite)
+    note_made(target)
     note_written(target.name)
 
 
@@ -211,6 +229,33 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"'{target.name}' is no ordinary file; give the name of a file to write.")
     if target.exists() and not overwrite:
         raise _already_there(target)
+    check_not_read(target)
+
+
+def check_folder(target: Path) -> None:
+    """Refuse a folder that would go away with something in it that is read, or lies where nothing can be written."""
+    _check_place(target)
+    check_not_read(target, replaced=True)
+
+
+def check_only(folder: Path, ending: str) -> None:
+    """Refuse to replace a folder that holds anything but files with an ending: it is somebody else's, then."""
+    for inside in folder.iterdir() if folder.is_dir() else ():
+        if not (inside.is_file() and inside.name.lower().endswith(ending)):
+            raise InputError(
+                f"The folder '{folder.name}' holds more than {ending} files, and would go away with all that is in it. "
+                "Name another folder."
+            )
+
+
+def check_different(targets: Sequence[Path]) -> None:
+    """Refuse two targets that are one file, however they are spelled."""
+    places = [place_of(target) for target in targets]
+    for number, place in enumerate(places):
+        if any(is_same(place, other) for other in places[:number]):
+            raise InputError(
+                f"Two files are to be written to '{targets[number].name}'. Give each its own name."
+            )
 
 
 def _publish_new(unfinished: Path, target: Path) -> None:

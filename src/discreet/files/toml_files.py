@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError
+from discreet.files.inputs import note_read
 from discreet.files.nesting import parsed_toml
 
 
@@ -21,6 +22,7 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     {'rows': 5}
     """
     place = Path(path)
+    note_read(place, kept="ledger" in what)  # a ledger is read to be written again
     try:
         # Some editors put a byte order mark in front.
         return parsed_toml(place.read_text(encoding="utf-8-sig"))

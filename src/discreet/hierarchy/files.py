@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from discreet.errors import InputError, ParameterError
+from discreet.files.inputs import note_read
 from discreet.files.named_separator import named_separator
 
 _SEPARATORS = (";", ",", "\t", "|")
@@ -48,6 +49,7 @@ def write_rows(path: Path, rows: Iterable[Sequence[str]], *, separator: str) -> 
 
 
 def _text(path: Path, encoding: str) -> str:
+    note_read(path)
     try:
         text = path.read_text(encoding=encoding)
     except OSError as error:

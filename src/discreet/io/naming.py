@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from discreet.errors import InputError, ParameterError, near_misses
+from discreet.files.inputs import note_read
 
 FORMATS = {
     ".csv": "csv",
@@ -150,6 +151,19 @@ def format_of(path: Path) -> str:
     raise InputError(f"'{path.name}' has {seen}, which tells no format discreet knows. Known are: {known}.")
 
 
+def check_no_data(path: Path, what: str) -> None:
+    """Refuse to write something else than data to a name that says data: what is there may be the only copy.
+
+    Examples
+    --------
+    >>> check_no_data(Path("people.csv"), "a plan")
+    Traceback (most recent call last):
+    discreet.errors.InputError: 'people.csv' is the name of a data file, and a plan is none. Give another name.
+    """
+    if full_suffix(path) in FORMATS:
+        raise InputError(f"'{path.name}' is the name of a data file, and {what} is none. Give another name.")
+
+
 def existing_file(path: Path) -> Path:
     """Return the path if a readable file lies there; otherwise say what is near it."""
     # Unlike the methods of a path these take a name that is too long for the system for one that is not there.
@@ -161,6 +175,7 @@ def existing_file(path: Path) -> Path:
         raise InputError(f"The file '{path.name}' may not be read by you. Ask for read permission.")
     if path.stat().st_size == 0:
         raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
+    note_read(path)
     return path
 
 

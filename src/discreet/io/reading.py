@@ -132,7 +132,12 @@ def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str,
         frame, metadata, reading = read_labelled(path, kind, **options)
     seen = (fingerprint_of(path),) if kind in ("csv", "parquet", "arrow") else ()
     metadata = replace(
-        metadata, source=path.name, checksum=checksum(path), reading=reading, fingerprints=seen
+        metadata,
+        source=path.name,
+        checksum=checksum(path),
+        reading=reading,
+        fingerprints=seen,
+        origins=((os.path.realpath(path), ""),),
     )
     uses_sidecar = roles is None and not given
     chosen = _chosen(sidecar.roles if roles is not None or uses_sidecar else Roles(), given)
@@ -164,9 +169,9 @@ def _read_database(
 
         frame, reading = read_sql(address, query)
     source = address.file.name if address.file else address.shown
-    return Microdata(
-        frame, **_chosen(sidecar.roles, given), metadata=Metadata(source=source, reading=reading)
-    )
+    place = os.path.realpath(address.file) if address.file else address.shown
+    metadata = Metadata(source=source, reading=reading, origins=((place, query or ""),))
+    return Microdata(frame, **_chosen(sidecar.roles, given), metadata=metadata)
 
 
 def _check_options(options: Mapping[str, Any], kind: str | None, name: str) -> None:

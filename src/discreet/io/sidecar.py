@@ -30,7 +30,7 @@ from typing import Any
 from discreet.errors import DiscreetError, InputError, unknown_name
 from discreet.files.atomic import replacing
 from discreet.files.toml_files import read_toml
-from discreet.io.naming import bare_name
+from discreet.io.naming import bare_name, check_no_data
 from discreet.microdata import ROLES, Microdata, Roles
 
 READING_OPTIONS = (
@@ -107,10 +107,11 @@ def save_roles(roles: Microdata | Roles, path: str | Path, overwrite: bool = Fal
     return save_text("\n".join(lines) + "\n", path, overwrite=overwrite)
 
 
-def save_text(content: str, path: str | Path, *, overwrite: bool) -> Path:
-    """Write the text of a sidecar, whole or not at all."""
+def save_text(content: str, path: str | Path, *, overwrite: bool, private: bool = False) -> Path:
+    """Write the text of a sidecar, a plan or a log, whole or not at all, and never over a data file."""
     target = Path(path)
-    with replacing(target, overwrite=overwrite) as unfinished:
+    check_no_data(target, "this text")
+    with replacing(target, overwrite=overwrite, private=private) as unfinished:
         unfinished.write_text(content, encoding="utf-8")
     return target
 

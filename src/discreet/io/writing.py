@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from discreet.engine.scanned_files import scanned_files, scanned_folders
 from discreet.engine.spooling import (
     as_polars,
     as_query,
@@ -20,8 +24,9 @@ from discreet.engine.spooling import (
 from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
 from discreet.files.atomic import check_target, replacing, replacing_together
 from discreet.files.full_disk import full_disk, is_full
+from discreet.files.inputs import Place, check_apart, is_same, place_of
 from discreet.files.written import note_written
-from discreet.io.address import parsed_address
+from discreet.io.address import Address, parsed_address
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
 from discreet.io.fingerprints import check_unchanged
@@ -53,7 +58,7 @@ def write(
     path_or_uri
         A file name, whose suffix tells the format, or the address of a database.
     overwrite
-        Whether a file or table that is already there may be replaced.
+        Whether a file or table that is already there may be replaced; never the one that the data came from.
     **options
         For delimited files ``separator``, ``decimal``, ``encoding``, ``newline`` (``"lf"`` or ``"crlf"``), ``dates`` (a
         format by column, or ``"iso"``) and ``missing`` (the text of a missing value): all but the last as the data were
@@ -82,6 +87,7 @@ def write(
     kind = format_of(path)
     options = _allowed(options, kind)
     check_target(path, overwrite=overwrite)
+    check_apart(path, _origins(metadata, frame))
     with replacing(path, overwrite=overwrite) as unfinished:
         check_unchanged(metadata, frame)
         with explained_by_engine(path.name, path.parent):
@@ -112,12 +118,36 @@ def write_together(
     """
     targets = [Path(path) for path in paths]
     given = [_allowed(options, format_of(path)) for path in targets]
+    read = [place for item in data for place in _origins(item.metadata, item.frame)]
+    for path in targets:
+        check_apart(path, read)
     with replacing_together(targets, overwrite=overwrite) as unfinished:
         for item, file, chosen in zip(data, unfinished, given, strict=True):
             with explained_by_engine(file.name, file.parent):
                 _write_file(item.frame, file, format_of(file), item.metadata, **chosen)
             check_unchanged(item.metadata, item.frame)
     return targets
+
+
+def _origins(metadata: Metadata, frame: Any) -> list[Place]:
+    """List the files that data came from, and those that a query of them reads: they are not written over."""
+    read = {place for place, table in metadata.origins if not table}
+    if isinstance(frame, pl.LazyFrame) or is_query(frame):
+        read |= {str(place) for place in (*scanned_files(frame), *scanned_folders(frame))}
+    return [place for place in map(place_of, sorted(read)) if place.identity]
+
+
+def _check_tables(address: Address, table: str, metadata: Metadata) -> None:
+    """Refuse to write data over the table that they came from, or one that their query names."""
+    place = os.path.realpath(address.file) if address.file else address.shown
+    for origin, query in metadata.origins:
+        named = re.search(rf"(?<!\w){re.escape(table)}(?!\w)", query, re.IGNORECASE)
+        if named and (
+            origin == place if address.file is None else is_same(place_of(origin), place_of(place))
+        ):
+            raise InputError(
+                f"The data were read from the table '{table}' of {address.shown}: it would be lost. Give another name."
+            )
 
 
 @contextlib.contextmanager
@@ -178,6 +208,7 @@ def _write_table(
     address = parsed_address(uri)
     if not table:
         raise ParameterError(f"Writing to {address.shown} needs the name of a table: give table='people'.")
+    _check_tables(address, table, metadata)
     with explained_by_engine(address.shown):
         table_of_rows = as_polars(frame)
     check_unchanged(metadata, frame)

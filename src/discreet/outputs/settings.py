@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.files.inputs import note_read
 from discreet.files.nesting import parsed_json
 from discreet.files.toml_files import read_toml
 
@@ -156,6 +157,7 @@ class OutputPolicy:
             )
         if path.suffix.lower() != ".json":
             return cls.from_dict(read_toml(path, "policy file"), origin=path.name)
+        note_read(path)
         try:
             document = parsed_json(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValueError) as error:

@@ -26,7 +26,9 @@ import polars as pl
 from discreet.errors import InputError, gave_up
 from discreet.files.archives import check_archive
 from discreet.files.atomic import replacing
+from discreet.files.inputs import note_read
 from discreet.files.nesting import parsed_json
+from discreet.io.naming import check_no_data
 
 _FORMAT = "discreet model 2"
 _MANIFEST = "manifest.json"
@@ -37,11 +39,16 @@ _MOST_MANIFEST = 1 << 28
 def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
     """Write a nested structure of numbers, texts, arrays and columns to one file."""
     place = Path(path)
+    check_no_data(place, "a model")
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     columns: dict[str, pl.Series] = {}
     structure = json.dumps(_packed(state, arrays, columns), ensure_ascii=False, allow_nan=True)
     parts: dict[str, dict[str, Any]] = {}
-    with replacing(place) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as box:
+    # Donors are values of real people: a model is for whoever fitted it, until they hand it on.
+    with (
+        replacing(place, private=True) as draft,
+        zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as box,
+    ):
 
         def put(name: str, content: bytes, **about: Any) -> None:
             box.writestr(_entry(name), content)
@@ -72,6 +79,7 @@ def load_state(path: str | Path) -> dict[str, Any]:
     place = Path(path)
     if not place.exists():
         raise InputError(f"There is no model file '{place.name}'. Check the path.")
+    note_read(place)
     try:
         check_archive(place)
         with zipfile.ZipFile(place) as box:

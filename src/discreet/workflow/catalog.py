@@ -12,6 +12,9 @@ from discreet.method_cards import method_card
 
 _ROOMS = ("risk", "protect", "synth", "utility", "tables", "attack", "outputs")
 
+_QUERIES = (
+    "count", "total", "mean", "variance", "quantiles", "histogram", "table", "linear_regression", "quantile_regression",
+)  # fmt: skip
 _MACHINERY = ("Change", "Draft", "Treatment")
 
 
@@ -53,7 +56,19 @@ def catalog() -> list[Entry]:
             Entry(room, about, f"{room}.{name}", _first_line(things[name]), *_on_card(things[name]))
             for name in sorted(things)
         ]
-    return entries
+    return [*entries, *_private()]
+
+
+def _private() -> list[Entry]:
+    """List the private queries and, where one of several mechanisms is chosen, which of them is for what."""
+    from discreet import dp
+    from discreet.dp.regression.quantile_regression import ADVICE
+
+    about = "Questions answered under a privacy budget (discreet dp)."
+    listed = [Entry("dp", about, f"dp.{name}", _first_line(getattr(dp, name))) for name in _QUERIES]
+    return listed + [
+        Entry("dp", about, f"dp.quantile_regression, {name}", advice) for name, advice in ADVICE.items()
+    ]
 
 
 def _on_card(thing: object) -> tuple[str, tuple[str, ...]]:

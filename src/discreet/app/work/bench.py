@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.errors import InputError
-from discreet.io import read
+from discreet.files.inputs import note_read
+from discreet.io import read, sidecar_path
+from discreet.io.address import parsed_address
 from discreet.io.naming import is_address
 from discreet.microdata import Microdata
 
@@ -24,9 +27,17 @@ class Bench:
     _stamp: list[int] | None = None
     made: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def holds(self) -> bool:
+        """Whether a file is held."""
+        return self._held is not None
+
     def file(self, source: Mapping[str, Any], *, again: bool = False) -> Microdata:
         """Return the file without roles; it is read when it is first asked for, or when it is to be read otherwise."""
-        asked = dict(source)
+        note_source(source)
+        asked = {name: value for name, value in source.items() if name != "stamp"}
+        if not again and self._held is None and source.get("stamp") not in (None, stamp_of(asked["place"])):
+            raise _changed(asked["place"])
         if again or self._held is None or asked != self._source:
             with caused_by("file"):
                 stamp = stamp_of(asked["place"])
@@ -40,12 +51,7 @@ class Bench:
             self._held, self._source, self._stamp = whole, asked, stamp
             self.made.clear()
         elif stamp_of(asked["place"]) != self._stamp:
-            error = InputError(
-                f"'{Path(asked['place']).name}' was changed on disk after it was read. Read it again on the page File; "
-                "roles and steps are kept."
-            )
-            with caused_by("file"):
-                raise error
+            raise _changed(asked["place"])
         return self._held
 
     def with_roles(self, source: Mapping[str, Any], roles: Mapping[str, Any]) -> Microdata:
@@ -53,6 +59,25 @@ class Bench:
         data = self.file(source)
         with caused_by("roles"):
             return Microdata(data.frame, metadata=data.metadata, **dict(roles))
+
+
+def note_source(source: Mapping[str, Any]) -> None:
+    """Note the file for the job that runs, also where an earlier one has read it, with what lies beside it."""
+    place = source["place"]
+    file = parsed_address(place).file if is_address(place) else Path(place)
+    if file is not None:
+        note_read(file)
+        note_read(sidecar_path(file))
+
+
+def _changed(place: str) -> InputError:
+    error = InputError(
+        f"'{Path(place).name}' was changed on disk after it was read. Read it again on the page File; roles and steps "
+        "are kept."
+    )
+    with contextlib.suppress(InputError), caused_by("file"):
+        raise error
+    return error
 
 
 def stamp_of(place: str) -> list[int] | None:

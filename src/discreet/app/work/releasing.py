@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.app.refusals import caused_by
-from discreet.app.work.bench import Bench
+from discreet.app.work.bench import Bench, note_source
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of
 from discreet.app.work.signing import check_signed
 from discreet.comparison_results import Comparison
 from discreet.errors import ParameterError
 from discreet.files.atomic import make_folder, replacing_folder
+from discreet.files.inputs import check_not_read
 from discreet.io import write
 from discreet.policy import Policy
 from discreet.report import release_view
@@ -81,6 +82,8 @@ def write_release(
     with caused_by("folder"):
         if not folder.strip() or not place.is_absolute():
             raise ParameterError("Name the folder in full, from the root of this machine.")
+        note_source(source)
+        check_not_read(place, replaced=True)
         make_folder(place.parent)
         if place.exists() and any(place.iterdir()) and not (place / _MARK).is_file():
             raise ParameterError(
@@ -102,7 +105,7 @@ def write_release(
                 "replace them by pseudonyms, before it goes out."
             )
     report = report.signed(**signed) if signed.get("name") else report
-    with caused_by("folder"), replacing_folder(place, overwrite=overwrite) as unfinished:
+    with caused_by("folder"), replacing_folder(place, overwrite=overwrite, private=True) as unfinished:
         guarded = {"guard_formulas": True} if guard_formulas else {}
         # What is not to be released is not put into a folder that is handed on: the papers alone say why.
         if goes_out:

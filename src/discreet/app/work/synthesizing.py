@@ -10,6 +10,7 @@ from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.releasing import USUAL, comparison_view
 from discreet.errors import ParameterError
+from discreet.files.atomic import check_target
 from discreet.io import write_together
 from discreet.synth import preflight, save_plan
 from discreet.value_gate import gated
@@ -58,6 +59,13 @@ def make_copies(
 ) -> dict[str, Any]:
     """Fit a synthesizer by what was accepted, draw copies, hold them against the original, and write them."""
     data = bench.with_roles(source, roles)
+    targets: list[Path] = []
+    if out.strip():
+        with caused_by("out"):
+            targets = _targets(Path(out).expanduser(), copies)
+            plan = targets[0].with_name(targets[0].name.split(".")[0] + "-plan.toml")
+            for target in (*targets, plan):  # all or none, and known before any work is done
+                check_target(target, overwrite=overwrite)
     held = bench.made.get("preflight")
     found = held[1] if held is not None and held[0] == dict(roles) else preflight(data)
     with caused_by("copies"):
@@ -77,11 +85,9 @@ def make_copies(
     files = drawn if isinstance(drawn, list) else [drawn]
     compared = comparison_view(compare(data, files, measures=list(USUAL), progress=True))
     written: list[str] = []
-    if out.strip():
+    if targets:
         with caused_by("out"):
-            targets = _targets(Path(out).expanduser(), copies)
             write_together(files, targets, overwrite=overwrite)
-            plan = targets[0].with_name(targets[0].name.split(".")[0] + "-plan.toml")
             save_plan(chosen, plan, overwrite=overwrite)
             written = [str(target) for target in (*targets, plan)]
     return {"compared": compared, "written": written, "copies": copies, "rows": files[0].size_in_words}
@@ -100,7 +106,7 @@ def _rules(text: str) -> dict[str, Any]:
 
 
 def _targets(place: Path, copies: int) -> list[Path]:
-    if not place.is_absolute():
+    if not place.is_absolute() or not place.name:
         raise ParameterError("Name the file in full, from the root of this machine.")
     if copies == 1:
         return [place]

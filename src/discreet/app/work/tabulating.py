@@ -14,7 +14,7 @@ from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.signing import check_signed
 from discreet.errors import ParameterError
-from discreet.files.atomic import replacing_together
+from discreet.files.atomic import check_target, replacing_together
 from discreet.hierarchy import Hierarchy
 from discreet.io import write
 from discreet.microdata import Microdata
@@ -45,6 +45,12 @@ def protect_table(
 ) -> dict[str, Any]:
     """Build the table, suppress what must not be seen, audit it, and write it where it was asked for."""
     data = bench.with_roles(source, roles)
+    targets = []
+    if out is not None:
+        with caused_by("out"):
+            targets = _targets(Path(out.strip()).expanduser(), signed or {})
+            for target in targets:  # known before any work is done
+                check_target(target, overwrite=overwrite)
     with caused_by("hierarchies"):
         told = {
             column: _levels_of(data, column, given) if isinstance(given, str) else tuple(given)
@@ -66,7 +72,7 @@ def protect_table(
     if out is not None:
         check_signed(signed or {}, clears=bool(result.audit.safe), otherwise="The audit found a disclosure.")
         with caused_by("out"):
-            written = _written(result, Path(out.strip()).expanduser(), signed or {}, overwrite=overwrite)
+            written = _written(result, targets, signed or {}, overwrite=overwrite)
     return {
         "summary": result.summary(),
         "safe": bool(result.audit.safe),
@@ -143,14 +149,18 @@ def _sheet(sheet: Sheet, *, show_values: bool) -> dict[str, Any]:
     }
 
 
-def _written(
-    result: SuppressionResult, place: Path, signed: Mapping[str, str], *, overwrite: bool
-) -> list[str]:
-    """Write the table and its report, both or none; where it is not to be released, the report alone."""
-    if not place.is_absolute():
+def _targets(place: Path, signed: Mapping[str, str]) -> list[Path]:
+    """Where report and table go; where the table is not to be released, the report alone."""
+    if not place.is_absolute() or not place.name:
         raise ParameterError("Name the file in full, from the root of this machine.")
     report = place.with_name(place.name.split(".")[0] + "-report.html")
-    targets = [report] if signed.get("decision") == "no" else [report, place]
+    return [report] if signed.get("decision") == "no" else [report, place]
+
+
+def _written(
+    result: SuppressionResult, targets: list[Path], signed: Mapping[str, str], *, overwrite: bool
+) -> list[str]:
+    """Write the table and its report, both or none."""
     with replacing_together(targets, overwrite=overwrite) as (page, *table):
         write_table_report(result, page, signed=signed)
         for unfinished in table:

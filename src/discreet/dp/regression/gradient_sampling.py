@@ -27,7 +27,7 @@ from discreet.dp.entropy import Words
 from discreet.dp.regression.check_loss import CheckLoss, smoothed_check_loss
 from discreet.dp.regression.design import Design
 from discreet.dp.regression.objective_perturbation import minimizer
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
 
 Proper = Literal["ridge", "box"]
 POINTS = 401
@@ -127,10 +127,7 @@ def drawn_by_walking(
 
     many, terms = design.x.shape
     length = steps or min(_STEPS, max(_MOST_TERMS_OF_A_WALK // (many * terms * _CHAINS), 100))
-    try:
-        start = minimizer(design, loss, ridge=ridge)
-    except InputError:
-        start = np.zeros(terms)
+    start = minimizer(design, loss, ridge=ridge).theta
     _, _, bend = loss_and_slopes(start, design.x, design.y, design.weights, *loss.numbers)
     bend = bend + (ridge + 1e-9 * (1 + np.trace(bend))) * np.eye(terms)
     # The gradient has noise of the size 1 / rate; the curvature says what that is in coefficients.

@@ -17,7 +17,7 @@ from discreet.dp.regression import gradient_sampling, objective_perturbation, pr
 from discreet.dp.regression.check_loss import CheckLoss, Kernel
 from discreet.dp.regression.design import INTERCEPT, Design
 from discreet.dp.subsampling import subsampled_gaussian_noise
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.randomness import fresh_seed, generator
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
@@ -122,7 +122,8 @@ def _opm(design: Design, tau: float, asked: Settings) -> Prepared:
     def draw() -> tuple[Floats, dict[str, Any]]:
         # Once, before anything is fitted: noise that is drawn again in every evaluation hides nothing.
         term = objective_perturbation.linear_noise(found, len(design.terms), asked.rng(tau))
-        return objective_perturbation.minimizer(design, loss, ridge=found["Lambda"], term=term), {}
+        least = objective_perturbation.minimizer(design, loss, ridge=found["Lambda"], term=term)
+        return least.theta, {"converged": least.converged}
 
     return Prepared(tau, found, _ARITHMETIC, draw)
 
@@ -229,6 +230,7 @@ def _agd(design: Design, tau: float, asked: Settings) -> Prepared:
         1 / math.sqrt(2 * first),
         replace=asked.replace,
         words=words_of(asked.seed, f"agd {tau!r}"),
+        least=private_descent.GROWTH - 1,
     )
     bound = loss.slope * asked.residual_bound
 
@@ -253,7 +255,14 @@ def _nonprivate(design: Design, tau: float, asked: Settings) -> Prepared:
             )
 
     def draw() -> tuple[Floats, dict[str, Any]]:
-        return objective_perturbation.minimizer(design, asked.loss(tau)), {}
+        least = objective_perturbation.minimizer(design, asked.loss(tau))
+        if not least.converged:
+            raise InputError(
+                "The fit without noise did not settle: the loss has no least place, or one that double precision "
+                "cannot tell. Use a larger h or another kernel, or bring the columns to a similar scale "
+                "(standardize=True). Nothing was spent."
+            )
+        return least.theta, {}
 
     return Prepared(tau, {}, _NONPRIVATE, draw)
 

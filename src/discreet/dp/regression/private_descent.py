@@ -24,7 +24,8 @@ from discreet.dp.regression.design import Design
 from discreet.dp.samplers import LARGEST_VARIANCE, discrete_gaussian, discrete_laplace
 from discreet.errors import ParameterError
 
-_GROWTH = 1.3
+GROWTH = 1.3
+"""Noise that does not help is drawn again, for this much of its share more."""
 _LONGEST = 2.0
 _LENGTHS = 20
 _REFRESHED = 10  # iterations between two looks at how long steps have to be
@@ -36,7 +37,16 @@ _MOST_STEPS = 5_000_000  # of the closed form
 class Slopes:
     """Noisy gradients on a grid that is fine enough for the least noise and coarse enough for the most."""
 
-    def __init__(self, design: Design, loss: CheckLoss, noise: float, *, replace: bool, words: Words) -> None:
+    def __init__(
+        self,
+        design: Design,
+        loss: CheckLoss,
+        noise: float,
+        *,
+        replace: bool,
+        words: Words,
+        least: float = 1.0,
+    ) -> None:
         self.design, self.loss, self.words, self.replace = design, loss, words, replace
         slope = loss.slope * design.max_weight
         fine = min(_FINE, _ROOM - math.ceil(math.log2(max(noise, 1.0))) - (1 if replace else 0))
@@ -50,6 +60,8 @@ class Slopes:
         )
         self.moved = (4 if replace else 1) * int((self.most**2).sum())
         """The squared distance, in steps, that one record can move a sum of gradients."""
+        # Known before anything is paid: ``least`` is the smallest part of a share that a draw will get.
+        self._variance(least / (2 * noise * noise))
 
     def sums(self, theta: Floats, rows: Integers | None = None) -> Integers:
         """The sum of gradients of all records, or of some, in whole steps."""
@@ -76,13 +88,16 @@ class Slopes:
 
     def noisy(self, sums: Integers, rho: float) -> Floats:
         """A sum of gradients with noise, for so much of rho."""
+        noise = discrete_gaussian(self._variance(rho), len(sums), self.words)
+        return (sums + noise).astype(np.float64) * self.step
+
+    def _variance(self, rho: float) -> Fraction:
         variance = Fraction(math.ceil(self.moved / (2 * rho) * (1 + 1e-12) * 2**20), 2**20)
         if variance > LARGEST_VARIANCE:
             raise ParameterError(
                 "So little budget for so many steps cannot be drawn exactly. Take fewer steps, or raise epsilon."
             )
-        noise = discrete_gaussian(variance, len(sums), self.words)
-        return (sums + noise).astype(np.float64) * self.step
+        return variance
 
 
 def adaptive_descent(slopes: Slopes, *, rho: float, first: float, bound: float) -> Floats:
@@ -118,7 +133,7 @@ def adaptive_descent(slopes: Slopes, *, rho: float, first: float, bound: float) 
             if at:
                 theta, used = places[at], max(used, float(lengths[at]))
                 break
-            more = (_GROWTH - 1) * each
+            more = (GROWTH - 1) * each
             if more > left:
                 return theta
             again, left = slopes.noisy(sums, more), left - more

@@ -29,6 +29,8 @@ class LinkedTables:
         How they hang together.
     tables
         The tables by name.
+    origins
+        The files that they were read from, which are never written over.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class LinkedTables:
 
     schema: Schema
     tables: Mapping[str, pl.DataFrame]
+    origins: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, tables: Mapping[str, Any]) -> LinkedTables:
@@ -50,7 +53,8 @@ class LinkedTables:
             for name, own in tables.items()
         }
         check_tables(schema, frames)
-        return cls(schema, frames)
+        known = [own.metadata.origins for own in tables.values() if isinstance(own, Microdata)]
+        return cls(schema, frames, tuple(place for origins in known for place, table in origins if not table))
 
     @classmethod
     def read(cls, path: str | Path) -> LinkedTables:
@@ -170,6 +174,7 @@ class LinkedTables:
                 name: frame.filter(pl.Series(kept[groups[name]])) if name in groups else frame
                 for name, frame in self.tables.items()
             },
+            self.origins,
         )
 
     def _groups(self) -> dict[str, Integers]:
@@ -204,9 +209,12 @@ class LinkedTables:
         return {name: group[begins[name] : begins[name] + self.tables[name].height] for name in self.own}
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write one Parquet file for each table to a folder, all or nothing."""
-        from discreet.files.atomic import replacing_folder
+        """Write one Parquet file for each table to a folder, all or nothing; one with anything else in it is left."""
+        from discreet.files.atomic import check_only, replacing_folder
+        from discreet.files.inputs import check_apart, place_of
 
+        check_apart(folder, [place_of(place) for place in self.origins], replaced=True)
+        check_only(Path(folder), ".parquet")
         with replacing_folder(folder, overwrite=overwrite) as draft:
             for name, frame in self.tables.items():
                 frame.write_parquet(draft / f"{name}.parquet")

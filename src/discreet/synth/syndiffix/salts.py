@@ -19,6 +19,7 @@ from pathlib import Path
 from discreet.arrays import Floats
 from discreet.errors import DiscreetWarning, InputError, ParameterError
 from discreet.files.atomic import replacing
+from discreet.files.inputs import note_read
 from discreet.files.nesting import parsed_json
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT
 
@@ -43,6 +44,7 @@ def salt_of_file(path: str) -> bytes:
             DiscreetWarning,
             stacklevel=4,
         )
+    note_read(place)
     try:
         salt = place.read_bytes().strip()
     except OSError as error:

@@ -19,6 +19,7 @@ from typing import Any
 
 from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
+from discreet.files.inputs import note_read
 from discreet.hierarchy import Hierarchy
 from discreet.tables.building.dimension import Dimension
 
@@ -104,6 +105,7 @@ def write_hierarchy(
 
 def text_lines(path: Path, encoding: str = "utf-8") -> list[str]:
     """Read the lines of a small text file, without those that are empty."""
+    note_read(path)
     try:
         text = path.read_text(encoding="utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except OSError as error:
