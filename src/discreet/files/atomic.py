@@ -16,6 +16,7 @@ from pathlib import Path
 from discreet.errors import InputError
 from discreet.files.exchanging import exchange
 from discreet.files.full_disk import full_disk, is_full
+from discreet.files.locks import rename_over
 from discreet.files.staging import MADE, REPLACED, staging
 from discreet.files.written import note_written
 
@@ -80,7 +81,7 @@ def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool) -> None:
             if target.exists():
                 # A private report must not become public.
                 unfinished.chmod(target.stat().st_mode & 0o777)
-            unfinished.replace(target)
+            rename_over(unfinished, target)
         else:
             _publish_new(unfinished, target)
     note_written(target.name)
@@ -220,5 +221,14 @@ def _publish_new(unfinished: Path, target: Path) -> None:
     except FileExistsError:
         raise _appeared(target) from None
     except OSError:
-        # File systems without hard links (FAT, some network shares) only know the rename.
-        unfinished.replace(target)
+        # File systems without hard links (FAT, some network shares) only know the rename, which asks nobody: the name
+        # is taken first, by a file that only one can make.
+        try:
+            target.touch(exist_ok=False)
+        except FileExistsError:
+            raise _appeared(target) from None
+        try:
+            rename_over(unfinished, target)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
