@@ -9,8 +9,9 @@ records but one could try out that one against a fingerprint, which no guarantee
 the data, and is made readable by its owner only. What may be shown is `Ledger.table`, `Ledger.to_html` and
 ``discreet budget show``, which hold no fingerprint.
 
-The checksums show that a file was changed by accident or by hand; whoever wants to forge them can. An older copy that is
-put back is noticed by every `Ledger` of the running program, and by no later one. The ledger is a tool of honest people.
+The checksums show that a file was changed by accident or by hand; whoever wants to forge them can. An older copy that
+is put back is noticed by every `Ledger` of the running program, and by no later one. The ledger is a tool of honest
+people.
 """
 
 from __future__ import annotations
@@ -157,7 +158,11 @@ class Ledger:
         ledger = cls.__new__(cls)
         ledger._settle(_resolved(path))
         assert ledger.path is not None
-        ledger._header, ledger._entries = ledger._noted(*read_ledger(ledger.path))
+        header, entries = read_ledger(ledger.path)
+        if len(entries) < _SEEN.get(header["id"], 0):  # unless somebody has spent since
+            with ledger._alone():
+                header, entries = ledger._noted(*read_ledger(ledger.path))
+        ledger._header, ledger._entries = header, entries
         if source is not None:
             ledger.check_source(source)
             ledger._add_content(source)
@@ -175,15 +180,16 @@ class Ledger:
         if known_by(self._header, source):
             return
         if self.path is not None:  # somebody may have declared it meanwhile
-            self._refresh()
+            with self._alone():
+                self._refresh()
             if known_by(self._header, source):
                 return
         name = f"The ledger '{self.path.name}'" if self.path else "The ledger"
         raise InputError(
             f"{name} belongs to another file or other data, or its source has changed since. Give the data as they "
             "were read with discreet.read(path), or a part made of them with data.with_frame(...). The owner of the "
-            "budget can declare changed data to be about the same people, ledger.same_source(data, why=...) or discreet "
-            "budget declare --same, or open a budget for other people, Ledger.new_source(...) or --new."
+            "budget can declare changed data to be about the same people (ledger.same_source, discreet budget declare "
+            "--same), or open a budget for a file about other people (Ledger.new_source, --new)."
         )
 
     def same_source(self, source: Source, *, why: str) -> None:
@@ -331,8 +337,8 @@ class Ledger:
     ) -> Ledger:
         """Open the ledger that a policy sets the budget of (``[budget]`` in its file).
 
-                Examples
-                --------
+        Examples
+        --------
                 >>> from discreet.microdata import Microdata
         from discreet.policy import Policy
                 >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
@@ -356,8 +362,8 @@ class Ledger:
     def against(self, policy: str | Path | Policy) -> tuple[str, ...]:
         """Say in which ways the ledger allows more than a policy does; nothing where it does not.
 
-                Examples
-                --------
+        Examples
+        --------
                 >>> from discreet.microdata import Microdata
         from discreet.policy import Policy
                 >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
@@ -512,9 +518,9 @@ class Ledger:
                 stack.enter_context(alone(self.path))
             except BlockingIOError as error:
                 raise InputError(str(error)) from error
-            except OSError as error:
+            except OSError:
                 with explained(self.path.name, self.path.parent):
-                    raise error
+                    raise
             yield
 
     def _refresh(self) -> None:
@@ -540,7 +546,8 @@ class Ledger:
         number = header["id"]
         if number and len(entries) < _SEEN.get(number, 0):
             raise self._rolled_back()
-        _SEEN[number] = len(entries)
+        if number:
+            _SEEN[number] = len(entries)
         return header, entries
 
     def _rolled_back(self) -> InputError:
@@ -584,8 +591,8 @@ class Ledger:
         if self.path is not None:
             with replacing(self.path) as unfinished:
                 write_ledger(unfinished, header, entries)
+            _SEEN[header["id"]] = len(entries)
         self._header, self._entries = header, entries
-        _SEEN[header["id"]] = len(entries)
 
 
 def _now() -> str:

@@ -48,13 +48,16 @@ def known_by(header: Mapping[str, Any], source: Source) -> bool:
 def _content(source: Source) -> str:
     from discreet.io.content import content_of
 
-    try:
-        if isinstance(source, Microdata):
+    if isinstance(source, Microdata):
+        try:
             return content_of(source)
-        from discreet.io import read
+        except DiscreetError:
+            return _INCOMPARABLE
+    from discreet.io import read
 
+    try:
         return content_of(read(source, roles={}))
-    except DiscreetError:
+    except Exception:  # a ledger can belong to a file of any kind, which is then known by its bytes alone
         return _INCOMPARABLE
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import random
 import secrets
 import socket
 import sys
@@ -115,7 +114,7 @@ def alone(file: Path) -> Iterator[None]:
                 f"'{file.name}' is held by another program. Try again when it is done. If none is running, on this "
                 f"machine or another, remove the folder '{folder.name}' beside it."
             )
-        time.sleep(random.uniform(0.001, 0.01))  # noqa: S311
+        time.sleep((1 + secrets.randbelow(10)) / 1000)
     try:
         yield
     finally:

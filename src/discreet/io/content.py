@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.engine import collect, scan
+from discreet.engine import scan
 from discreet.engine.frames import collected_batches
 from discreet.errors import InputError
 from discreet.microdata import Microdata
