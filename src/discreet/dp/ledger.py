@@ -184,8 +184,11 @@ class Ledger:
                 self._refresh()
             if known_by(self._header, source):
                 return
+        raise self._foreign()
+
+    def _foreign(self) -> InputError:
         name = f"The ledger '{self.path.name}'" if self.path else "The ledger"
-        raise InputError(
+        return InputError(
             f"{name} belongs to another file or other data, or its source has changed since. Give the data as they "
             "were read with discreet.read(path), or a part made of them with data.with_frame(...). The owner of the "
             "budget can declare changed data to be about the same people (ledger.same_source, discreet budget declare "
@@ -573,7 +576,8 @@ class Ledger:
                 raise InputError(
                     f"The ledger '{self.path.name}' exists and was opened without a source, or another file."
                 )
-            self.check_source(source)
+            if not known_by(header, source):
+                raise self._foreign()
 
     def _add_content(self, source: Source) -> None:
         """Add to an older ledger, which knows its file by its bytes alone, by what its content is known."""

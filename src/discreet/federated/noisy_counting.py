@@ -25,6 +25,7 @@ from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
+from discreet.errors import ParameterError
 from discreet.parameters import checked
 from discreet.randomness import Seed
 from discreet.wording import shown
@@ -34,6 +35,10 @@ from discreet.wording import shown
 def _noisy_counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The counts of a site with noise of its own; a record is in one cell, so that it moves the answer by one."""
     exact = counted(holder, asked)
+    if exact.shape != (int(asked["size"]),):  # before it is paid for
+        raise ParameterError(
+            f"'{holder.name}' counts {len(exact):,} cells, and another number was asked for."
+        )
     purpose = f"joint counts by {', '.join(str(name) for name in asked['columns'])}"
     noisy = laplace(
         exact, sensitivity=1, epsilon=float(asked["epsilon"]), purpose=purpose, ledger=holder.ledger

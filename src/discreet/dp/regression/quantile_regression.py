@@ -191,7 +191,8 @@ def quantile_regression(
     ask = Ask(data, budget.epsilon or 1.0, ledger, purpose or f"quantile regression of {y}", seed)
     fits = [prepared(mechanism, design, one, asked) for one in taus]
     if ledger is not None and mechanism != "nonprivate":
-        ledger.spend(budget.cost(mechanism, design, adjacency, ask, proved=not fits[0].why_none))
+        cost = budget.cost(mechanism, design, adjacency, ask, proved=not fits[0].why_none)
+        ledger.spend(cost, data=data)
     drawn = [fit.draw() for fit in fits]
     lines = np.stack([design.on_the_scale_of_the_data(theta) for theta, _ in drawn])
     guarantee, why, claim = None, fits[0].why_none, None
