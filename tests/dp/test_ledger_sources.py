@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
+from dp.test_ledger_holds import FIRST, RECORD, as_first_version
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -20,8 +21,6 @@ from discreet.cli import app
 from discreet.dp import Cost, Ledger
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.io.content import content_of
-
-from dp.test_ledger_holds import FIRST, RECORD, as_first_version
 
 PEOPLE = pl.DataFrame(
     {

@@ -1,4 +1,4 @@
-"""Whatever a private door refuses, it has not charged: every parameter of every door, with values that make no sense."""
+"""What a private door refuses is not charged: every parameter of every door, with values that make no sense."""
 
 from __future__ import annotations
 
@@ -171,10 +171,9 @@ def test_what_a_query_refuses_is_not_charged(door):
 
 
 def fewer(name: str) -> list:
-    return SMALL + BOUNDS if name in PRICES else SMALL
+    return SMALL + BOUNDS if name in PRICES else [-1, "no such", {"x": None}]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("door", MADE)
 def test_what_a_release_refuses_is_not_charged(door):
     kind, verb, data, given = MADE[door]

@@ -26,7 +26,7 @@ def checked_epsilon(epsilon: Any, *, name: str = "epsilon") -> None:
     discreet.errors.ParameterError: epsilon must lie between 9.31e-10 and 512, ...
     """
     number = isinstance(epsilon, int | float | Fraction) and not isinstance(epsilon, bool)
-    if not number or not epsilon > 0 or not (isinstance(epsilon, Fraction) or math.isfinite(epsilon)):
+    if not number or not epsilon > 0 or (isinstance(epsilon, float) and not math.isfinite(epsilon)):
         raise ParameterError(f"{name} must be a number of more than 0.")
     # Both bounds are powers of two, which floats hold exactly; comparing fractions would take ten times as long.
     if not _SMALLEST <= epsilon <= _LARGEST:
@@ -67,8 +67,8 @@ def noise_rate(epsilon: float | Fraction, moved: float | Fraction) -> Fraction:
     rate = Fraction(epsilon) / Fraction(moved)
     if rate < SMALLEST_EPSILON:
         raise ParameterError(
-            "epsilon is too small for how far one person can move this answer: the noise would be too wide to be drawn "
-            "exactly, and would bury it. Raise epsilon, or publish fewer numbers, with narrower bounds or fewer records "
+            "epsilon is too small for how far one person can move this answer: the noise would be too wide to be "
+            "drawn exactly, and would bury it. Raise epsilon, or publish fewer numbers, with narrower bounds or fewer records "
             "of a person."
         )
     return rational_epsilon(rate)

@@ -9,6 +9,7 @@ sensitivity that costs a thousandth of the noise.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -89,7 +90,7 @@ def grid_for(
     """
     if not isinstance(sensitivity, int | float) or isinstance(sensitivity, bool):
         raise ParameterError("sensitivity must be a number: how far one record can move the answer.")
-    if not math.isfinite(sensitivity) or sensitivity < 0:
+    if not 0 <= sensitivity <= sys.float_info.max:
         raise ParameterError("sensitivity must be a number of 0 or more.")
     numbers = numbers_of(value, "value", empty=True)
     given = np.asarray(value)

@@ -18,15 +18,14 @@ import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Words
 from discreet.engine import scan
 from discreet.engine.frames import collected_batches
 from discreet.errors import InputError
 from discreet.microdata import Microdata
 
-Words = npt.NDArray[np.uint64]
 _ROWS = 1 << 20
 _LANES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -132,18 +131,18 @@ def _of_text(text: bytes) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
-def _of_numbers(near: npt.NDArray[np.float64], lacks: Words) -> list[Words]:
+def _of_numbers(near: Floats, lacks: Words) -> list[Words]:
     bits = (near + 0.0).view(np.uint64)  # there is one zero
     key = _of_text(_IS_NUMBER)
     return [_mixed(bits ^ np.uint64(key[lane])) + _mixed(lacks + _LANES[lane]) for lane in range(len(_LANES))]
 
 
-def _with_gaps(words: list[Words], gaps: npt.NDArray[np.bool_]) -> list[Words]:
+def _with_gaps(words: list[Words], gaps: Flags) -> list[Words]:
     key = _of_text(_MISSING)
     return [np.where(gaps, np.uint64(key[lane]), own) for lane, own in enumerate(words)]
 
 
-def _whole(near: npt.NDArray[np.float64]) -> Words:
+def _whole(near: Floats) -> Words:
     """Whole numbers behind floats, modulo 2^64."""
     large = near >= 2.0**63
     return np.where(large, np.where(large, near - 2.0**63, 0).astype(np.int64).astype(np.uint64) + np.uint64(2**63),

@@ -110,8 +110,15 @@ def save_roles(roles: Microdata | Roles, path: str | Path, overwrite: bool = Fal
 def save_text(content: str, path: str | Path, *, overwrite: bool) -> Path:
     """Write the text of a sidecar, whole or not at all."""
     target = Path(path)
+    try:
+        text = content.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(
+            f"'{target.name}' cannot be written: a name or value holds half of a sign, as file names of other systems "
+            "do. Rename it."
+        ) from None
     with replacing(target, overwrite=overwrite) as unfinished:
-        unfinished.write_text(content, encoding="utf-8")
+        unfinished.write_bytes(text)
     return target
 
 

@@ -196,6 +196,7 @@ class BayesianNetwork(Synthesizer):
         budgets = Budgets.of(
             self.epsilon, self.within_bin, has_numbers=any(a.edges is not None for a in attributes)
         )
+        budgets.check_drawable(len(names), sum(a.edges is not None for a in attributes))
         stream.enter(claimed(self.epsilon), _NO_NOISE, purpose="synthetic file")
         network = self._structure(coded, budgets.structure, stream.child("structure"))
         joint = shared_table(network) if self.epsilon else 0
