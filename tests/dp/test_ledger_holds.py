@@ -371,13 +371,13 @@ def test_a_holder_of_another_machine_or_without_a_name_is_told_from_a_dead_one(t
 
 
 def test_on_windows_no_process_is_asked_whether_it_lives(monkeypatch):
-    monkeypatch.setattr(locks.os, "name", "nt")
+    monkeypatch.setattr(locks, "WINDOWS", True)
     monkeypatch.setattr(locks.os, "kill", lambda *_: pytest.fail("os.kill ends a process on Windows"))
     assert not locks.is_over(os.getpid())
 
 
 def test_windows_renames_over_a_file_once_nobody_reads_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks.sys, "platform", "win32")
+    monkeypatch.setattr(locks, "WINDOWS", True)
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_text("new")
     renamed, refusals = Path.replace, iter([PermissionError(), PermissionError()])

@@ -67,9 +67,8 @@ def noise_rate(epsilon: float | Fraction, moved: float | Fraction) -> Fraction:
     rate = Fraction(epsilon) / Fraction(moved)
     if rate < SMALLEST_EPSILON:
         raise ParameterError(
-            "epsilon is too small for how far one person can move this answer: the noise would be too wide to be "
-            "drawn exactly, and would bury it. Raise epsilon, or publish fewer numbers, with narrower bounds or fewer records "
-            "of a person."
+            "epsilon is too small for how far one person can move this answer: the noise would be too wide to be drawn "
+            "exactly. Raise epsilon, or publish fewer numbers, with narrower bounds or fewer records of a person."
         )
     return rational_epsilon(rate)
 

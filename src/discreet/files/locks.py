@@ -13,12 +13,12 @@ import importlib
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+WINDOWS = os.name == "nt"
 PATIENCE = 5.0
 _ALL_PATIENCE = 120.0
 _SHARED_FOR = 2.0  # seconds that Windows refuses to rename over a file somebody is reading, at most
@@ -130,7 +130,7 @@ def rename_over(source: Path, target: Path) -> None:
         try:
             source.replace(target)
         except PermissionError:
-            if sys.platform != "win32" or time.monotonic() > patience:
+            if not WINDOWS or time.monotonic() > patience:
                 raise
             time.sleep(0.01)
         else:
@@ -149,7 +149,7 @@ def is_mine(place: Path) -> bool:
 
 def is_over(pid: int) -> bool:
     """Whether a process of this system has ended for certain; False in doubt."""
-    if os.name == "nt":  # asking for a process there with os.kill would end it
+    if WINDOWS:  # asking for a process there with os.kill would end it
         return False
     try:
         os.kill(pid, 0)
@@ -166,7 +166,7 @@ def _taken(folder: Path, mine: Path) -> bool:
     except FileExistsError:
         return False
     except PermissionError:
-        if folder.exists() and sys.platform == "win32":  # a folder that is just being removed
+        if WINDOWS and folder.exists():  # a folder that is just being removed
             return False
         raise
     try:

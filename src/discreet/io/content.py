@@ -71,7 +71,7 @@ def _records(part: pl.DataFrame, names: Sequence[str]) -> list[Words]:
     for series, name in zip(part, names, strict=True):
         key = _of_text(name.encode("utf-8", "surrogatepass"))
         for lane, values in enumerate(_values(series)):
-            found[lane] += _mixed(values ^ key[lane])
+            found[lane] += _mixed(values ^ np.uint64(key[lane]))
     return [_mixed(lane) for lane in found]
 
 
