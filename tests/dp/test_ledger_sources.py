@@ -340,3 +340,20 @@ def test_content_is_known_in_any_order_and_as_text_and_not_after_a_change(rows, 
         other = (frame["a"].fill_null(0) // 2 + 17).set(pl.int_range(frame.height, eager=True) > 0, None)
         changed = frame.with_columns(a=pl.coalesce(other, "a"))
         assert (content_of(Microdata(changed)) == known) == changed["a"].equals(frame["a"])
+
+
+def test_a_file_that_is_changed_between_reading_and_asking_is_not_asked(survey):
+    data = discreet.read("survey.csv")
+    pl.concat([PEOPLE, PEOPLE.head(1)]).write_csv("survey.csv")
+    with pytest.raises(InputError, match="changed or removed since"):
+        dp.count(data, epsilon=0.125, ledger=survey)
+    assert Ledger.load(survey.path).left == 1.0
+
+
+def test_a_treatment_with_a_report_spends_from_the_budget_of_data_without_a_file():
+    from discreet.workflow.treatment_report import document_plan
+
+    ledger = Ledger(1.0, 1e-2, source=Microdata(CODED.frame.reverse()))
+    plan = protect.Plan([protect.SampleAndAnonymize(epsilon=0.5, delta=1e-3)])
+    document_plan(CODED, plan, ledger=ledger)
+    assert ledger.left == 0.5

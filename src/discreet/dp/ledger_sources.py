@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.dp.ledger_files import well_formed
 from discreet.errors import DiscreetError, InputError
+from discreet.io.fingerprints import check_unchanged
 from discreet.microdata import Microdata
 
 Source = str | Path | Microdata
@@ -39,6 +40,7 @@ def known_by(header: Mapping[str, Any], source: Source) -> bool:
     if not isinstance(source, Microdata):
         return _checksum(source) in files or (bool(contents) and _content(source) in contents)
     if source.metadata.checksum in files:
+        check_unchanged(source.metadata, source.frame)
         return True
     if not contents:  # an older ledger, which was not opened with its file since
         return False

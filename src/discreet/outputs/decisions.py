@@ -204,7 +204,7 @@ def latest(path: str | Path) -> dict[str, dict[str, Any]]:
 
 def _hash(entry: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in entry.items() if name != "hash"}
-    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8")
+    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8", "backslashreplace")
     key = _key() if entry.get("keyed") else None
     return hmac.new(key, text, hashlib.sha256).hexdigest() if key else hashlib.sha256(text).hexdigest()
 
