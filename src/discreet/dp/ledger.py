@@ -342,11 +342,10 @@ class Ledger:
 
         Examples
         --------
-                >>> from discreet.microdata import Microdata
-        from discreet.policy import Policy
-                >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
-                >>> Ledger.of_policy(ours).budget
-                (2.0, 0.0)
+        >>> from discreet.policy import Policy
+        >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
+        >>> Ledger.of_policy(ours).budget
+        (2.0, 0.0)
         """
         budget = Policy.load(policy).budget
         if budget is None:
@@ -367,11 +366,10 @@ class Ledger:
 
         Examples
         --------
-                >>> from discreet.microdata import Microdata
-        from discreet.policy import Policy
-                >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
-                >>> Ledger(epsilon=3.0).against(ours)
-                ('epsilon is 3, and the policy allows 2',)
+        >>> from discreet.policy import Policy
+        >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
+        >>> Ledger(epsilon=3.0).against(ours)
+        ('epsilon is 3, and the policy allows 2',)
         """
         budget = Policy.load(policy).budget
         if budget is None:
