@@ -304,6 +304,28 @@ def test_what_can_be_shown_of_a_ledger_has_no_fingerprint(survey):
     assert survey.path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pl.Series([2**64 - 1, 5], dtype=pl.UInt64), pl.Series(["18446744073709551615", "5"])),
+        (pl.Series([2**53 + 1, -(2**63)]), pl.Series([str(2**53 + 1), str(-(2**63))])),
+        (pl.Series(["1.50", None]).cast(pl.Decimal(10, 2)), pl.Series([1.5, None])),
+        (pl.Series([True, None]), pl.Series(["true", ""])),
+        (pl.Series([3_600_000_000]).cast(pl.Duration("us")), pl.Series([3_600_000]).cast(pl.Duration("ms"))),
+        (pl.Series(["e\u0301"]), pl.Series(["\xe9 "])),
+    ],
+)
+def test_one_value_has_one_form(one, other):
+    known = content_of(Microdata(pl.DataFrame({"a": one})))
+    assert content_of(Microdata(pl.DataFrame({"a": other}))) == known
+    assert content_of(Microdata(pl.DataFrame({"a": one.reverse(), "b": one}))) != known
+
+
+def test_data_by_which_no_source_is_known_open_no_ledger():
+    with pytest.raises(InputError, match="cannot be recognized"):
+        Ledger(1.0, source=Microdata(pl.DataFrame({"a": [[1]]})))
+
+
 def test_a_file_that_is_no_table_is_known_by_its_bytes(tmp_path):
     graph = tmp_path / "graph.bin"
     graph.write_bytes(b"\x00\x01\x02")

@@ -21,8 +21,14 @@ def fingerprints(source: Source) -> dict[str, str]:
     """By what a source is known: its name, the checksum of its bytes and the fingerprint of its content."""
     if isinstance(source, Microdata):
         about = source.metadata
+        content = _content(source)
+        if about.checksum is None and content == _INCOMPARABLE:
+            raise InputError(
+                "These data hold values by which they cannot be recognized, such as lists. Leave those columns out, or "
+                "give the file as the source of the ledger."
+            )
         name = about.source or "data"
-        return {"source": well_formed(name), "fingerprint": about.checksum or "", "content": _content(source)}
+        return {"source": well_formed(name), "fingerprint": about.checksum or "", "content": content}
     return {
         "source": well_formed(Path(source).name),
         "fingerprint": _checksum(source),

@@ -162,7 +162,7 @@ def is_over(pid: int) -> bool:
 
 def _taken(folder: Path, mine: Path) -> bool:
     try:
-        folder.mkdir(mode=0o700)
+        folder.mkdir()
     except FileExistsError:
         return False
     except PermissionError:

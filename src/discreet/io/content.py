@@ -49,6 +49,8 @@ def content_of(data: Microdata) -> str:
 
 
 def _fingerprint(data: Microdata) -> str:
+    if not data.columns:
+        raise InputError("A file without columns has no content.")
     names = [unicodedata.normalize("NFC", name).strip() for name in data.columns]
     if len(set(names)) < len(names):
         raise InputError("Two columns have names that differ in spaces or accents only. Rename one of them.")
@@ -77,6 +79,8 @@ def _records(part: pl.DataFrame, names: Sequence[str]) -> list[Words]:
 
 def _values(series: pl.Series) -> list[Words]:
     """Two words a value, the same for all ways of writing it."""
+    if series.dtype == pl.Duration:
+        series = series.dt.total_microseconds()
     kind = series.dtype
     if kind.is_integer() and kind not in (pl.Int128, getattr(pl, "UInt128", pl.Int128)):
         whole = series.fill_null(0).to_numpy()
@@ -144,9 +148,9 @@ def _with_gaps(words: list[Words], gaps: Flags) -> list[Words]:
 
 def _whole(near: Floats) -> Words:
     """Whole numbers behind floats, modulo 2^64."""
-    large = near >= 2.0**63
-    return np.where(large, np.where(large, near - 2.0**63, 0).astype(np.int64).astype(np.uint64) + np.uint64(2**63),
-                    np.where(large, 0, near).astype(np.int64).astype(np.uint64))  # fmt: skip
+    high = np.floor(near / 2.0**32)
+    low = (near - high * 2.0**32).astype(np.uint64)
+    return (high.astype(np.int64).astype(np.uint64) << np.uint64(32)) + low
 
 
 def _mixed(words: Words) -> Words:
