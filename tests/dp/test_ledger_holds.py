@@ -370,6 +370,23 @@ def test_a_holder_of_another_machine_or_without_a_name_is_told_from_a_dead_one(t
     ledger.spend(PART)
 
 
+def test_a_holder_whose_start_is_hidden_is_waited_for_and_one_whose_number_was_given_anew_is_not(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    ledger = Ledger(1.0, path=tmp_path / "x.toml")
+    lock = tmp_path / ".x.toml.lock"
+    lock.mkdir()
+    (lock / f"{locks._system_mark()}+{os.getppid()}-1@0").touch()
+    monkeypatch.setattr(locks, "_process_mark", lambda pid: f"{locks._system_mark()}+{pid}-")
+    with pytest.raises(InputError, match="held by another program"):
+        ledger.spend(PART)
+    monkeypatch.undo()
+    if Path("/proc/self/stat").exists():
+        ledger.spend(PART)
+        assert not lock.exists()
+
+
 def test_on_windows_no_process_is_asked_whether_it_lives(monkeypatch):
     monkeypatch.setattr(locks, "WINDOWS", True)
     monkeypatch.setattr(locks.os, "kill", lambda *_: pytest.fail("os.kill ends a process on Windows"))

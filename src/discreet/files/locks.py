@@ -9,10 +9,11 @@ must never be done twice, such as spending a budget.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import secrets
-import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,23 +100,8 @@ def alone(file: Path) -> Iterator[None]:
     """
     folder = file.with_name(f".{file.name}.lock")
     mine = folder / f"{_process_mark(os.getpid())}@{secrets.token_hex(8)}"
-    began = waited = time.monotonic()
-    seen: list[str] = []
-    while not _taken(folder, mine):
-        others = [name for name in _names(folder) if not _removed_if_over(folder, name)]
-        if not others:
-            with contextlib.suppress(OSError):  # left by a process that was killed before it wrote its name
-                folder.rmdir()
-        now = time.monotonic()
-        if others != seen:
-            seen, waited = others, now
-        if now - waited > PATIENCE or now - began > _ALL_PATIENCE:
-            raise BlockingIOError(
-                f"'{file.name}' is held by another program. Try again when it is done. If none is running, on this "
-                f"machine or another, remove the folder '{folder.name}' beside it."
-            )
-        time.sleep((1 + secrets.randbelow(10)) / 1000)
     try:
+        _wait_for(file, folder, mine)
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -160,6 +146,25 @@ def is_over(pid: int) -> bool:
     return False
 
 
+def _wait_for(file: Path, folder: Path, mine: Path) -> None:
+    began = waited = time.monotonic()
+    seen: list[str] = []
+    while not _taken(folder, mine):
+        others = [name for name in _names(folder) if not _removed_if_over(folder, name)]
+        if not others:
+            with contextlib.suppress(OSError):  # left by a process that was killed before it wrote its name
+                folder.rmdir()
+        now = time.monotonic()
+        if others != seen:
+            seen, waited = others, now
+        if now - waited > PATIENCE or now - began > _ALL_PATIENCE:
+            raise BlockingIOError(
+                f"'{file.name}' is held by another program. Try again when it is done. If none is running, on this "
+                f"machine or another, remove the folder '{folder.name}' beside it."
+            )
+        time.sleep((1 + secrets.randbelow(10)) / 1000)
+
+
 def _taken(folder: Path, mine: Path) -> bool:
     try:
         folder.mkdir()
@@ -196,8 +201,10 @@ def _removed_if_over(folder: Path, name: str) -> bool:
     pid, _, _ = process.partition("-")
     if system != _system_mark() or not pid.isdigit() or int(pid) == 0:
         return False
-    # A number that was given to a new process since is told by the time the process began, where that is known.
-    if not is_over(int(pid)) and _process_mark(int(pid)) == mark:
+    # A number that was given to a new process since is told by the time the process began, where that is known: the
+    # processes of other users may be hidden.
+    now = _process_mark(int(pid))
+    if not is_over(int(pid)) and (now == mark or now.endswith("-")):
         return False
     with contextlib.suppress(OSError):
         (folder / name).unlink()
@@ -214,10 +221,23 @@ def _process_mark(pid: int) -> str:
     return f"{_system_mark()}+{pid}-{began}"
 
 
+@functools.cache
 def _system_mark() -> str:
-    """A name for what numbers the processes: this machine since it was started, or a container on it."""
+    """A name for what numbers the processes: this machine since it was started, or a container on it.
+
+    Where it cannot be had nobody else has the name either, so that no process of another system is taken for one of
+    this that is over.
+    """
+    import socket
+    import uuid
+
     parts = [socket.gethostname()]
-    with contextlib.suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-        parts.append(os.readlink("/proc/self/ns/pid"))
+    if sys.platform == "linux":
+        try:
+            parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+            parts.append(os.readlink("/proc/self/ns/pid"))
+        except OSError:
+            parts.append(secrets.token_hex(8))
+    else:
+        parts.append(f"{uuid.getnode():x}")
     return "".join(sign for sign in "+".join(parts) if sign.isalnum() or sign in "-+")
