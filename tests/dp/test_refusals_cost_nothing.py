@@ -185,13 +185,15 @@ def test_what_a_release_refuses_is_not_charged(door):
 
 @pytest.mark.parametrize("size", [0, 2, 4, -1, 10**6])
 def test_noisy_counts_of_another_size_than_a_site_has_cost_its_owner_nothing(size):
+    from discreet.federated import noisy_counting
     from discreet.federated.parties import Holder
     from discreet.federated.quantities import contributed
 
     holder = Holder("B", pl.DataFrame({"x": ["a", "b", "b"]}))
     holder.ledger = dp.Ledger(1.0)
     asked = {"kind": "noisy-counts", "columns": ["x"], "levels": {"x": ["a", "b"]}, "epsilon": 0.5}
-    with pytest.raises(DiscreetError):
+    assert noisy_counting.NoisyCounts  # which makes the quantity known
+    with pytest.raises(DiscreetError, match="another number was asked for"):
         contributed(holder, {**asked, "size": size})
     assert holder.ledger.left == 1.0
     assert contributed(holder, {**asked, "size": 3}).shape == (3,)
