@@ -144,6 +144,7 @@ class Microdata:
         self._memory: dict[Any, Any] = {}
         self._lost_roles: tuple[str, ...] = ()
         self._whose: tuple[str, Any] | None = None
+        self._content_marks: tuple[dict[str, str], ...] = ({},)
 
     @property
     def frame(self) -> Any:
@@ -179,6 +180,15 @@ class Microdata:
     def memory(self) -> dict[Any, Any]:
         """Where the engine room keeps what it has computed for this (immutable) file."""
         return self._memory
+
+    @property
+    def content_mark(self) -> dict[str, str]:
+        """Where `discreet.io.content.content_of` keeps by what the content of this file is known."""
+        return self._content_marks[0]
+
+    def content_marks(self) -> list[str]:
+        """By what this file, and those it was made of with `with_frame`, are known, as far as somebody asked before."""
+        return [mark["content"] for mark in self._content_marks if "content" in mark]
 
     @property
     def lost_roles(self) -> tuple[str, ...]:
@@ -226,6 +236,7 @@ class Microdata:
         )
         found._lost_roles = tuple(role for role in self._lost_roles if not changed.get(role))
         found._whose = self._whose
+        found._content_marks = self._content_marks
         return found
 
     def with_frame(self, frame: Any, *, same_records: bool = False) -> Microdata:
@@ -244,6 +255,7 @@ class Microdata:
         also = [self._whose[0]] if self._whose and not same_records else []
         found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, *gone, *also)))
         found._whose = self._whose if same_records else None
+        found._content_marks = ({}, *self._content_marks)
         return found
 
     def with_metadata(self, metadata: Metadata) -> Microdata:

@@ -18,6 +18,7 @@ import tomli_w
 from cli.canaries import PEOPLE, ROLES, Canaries, people
 from discreet import risk
 from discreet.cli import app
+from discreet.dp import Ledger
 from discreet.value_gate import MARK
 
 KEYS = ("--keys", "region,sex,age")
@@ -55,6 +56,8 @@ QUICK = {
               "--rule", "p-percent=10", "--out", "OUT.csv", "--json"],
     "table audit": ["table", "audit", "people.csv", "-t", "region*sex", "--rule", "threshold=12", "--json"],
     "budget": ["budget", "open", "people.csv", "--epsilon", "1", "--json"],
+    "declared": ["budget", "declare", "people.csv", "--same", "--ledger", "wave.privacy.toml", "--why", "late",
+                 "--json"],
     "private count": ["dp", "count", "people.csv", "--epsilon", "1", "--json"],
     "private total": ["dp", "total", "people.csv", "--column", "pay", "--lower", "0", "--upper", "9e5",
                       "--epsilon", "1"],
@@ -163,6 +166,7 @@ def place(tmp_path, monkeypatch):
     FRAME.write_csv("people.csv")
     shuffled = FRAME.select(pl.all().shuffle(seed=1)).drop("name")
     shuffled.write_csv("RELEASED.csv")
+    Ledger(1.0, path="wave.privacy.toml", source="RELEASED.csv")
     FRAME.head(30).write_csv("RELEASED-records.csv")
     largest = FRAME.group_by("region", "sex").agg(
         pl.len().alias("count"), pl.col("pay").max().alias("largest")

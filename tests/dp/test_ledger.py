@@ -87,7 +87,7 @@ def test_an_edited_a_foreign_and_a_closed_ledger_are_refused(tmp_path):
     for edited in (
         text.replace("epsilon = 0.5", "epsilon = 0.1"),
         text.split("[[record]]")[0],
-        text.replace("format = 1", "format = 2"),
+        text.replace("format = 2", "format = 3"),
         text.replace("[[record]]", "[record]"),
         "nonsense",
     ):

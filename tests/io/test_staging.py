@@ -212,7 +212,7 @@ def test_what_was_written_is_known(tmp_path):
 def test_waiting_for_a_folder_that_somebody_holds_ends(tmp_path, monkeypatch):
     import fcntl
 
-    monkeypatch.setattr("discreet.files.staging._PATIENCE", 0.05)
+    monkeypatch.setattr("discreet.files.locks.PATIENCE", 0.05)
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     began = time.monotonic()

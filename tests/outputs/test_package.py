@@ -312,3 +312,12 @@ def test_a_register_whose_bands_are_no_table_is_called_damaged():
     }
     with pytest.raises(InputError, match="damaged"):
         Registered.from_dict(entry)
+
+
+@pytest.mark.parametrize("note", ["\U0001f600", "half of a sign \udcef", "two\nlines\x00"])
+def test_a_register_takes_any_note_and_stays_whole(tmp_path, note):
+    file = tmp_path / "register.jsonl"
+    for _ in range(2):
+        append_decision(file, output="o", decision="accept", checker="C", note=note)
+    assert [line["note"] for line in read_decisions(file)] == [note, note]
+    assert verify_register(file) == 2

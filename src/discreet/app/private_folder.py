@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from discreet.errors import InputError
+from discreet.files.locks import is_mine, is_over
 
 _PREFIX = "discreet-page-"
 _OWNER = "owner"
@@ -77,22 +78,12 @@ def swept(root: Path) -> list[Path]:
     gone = []
     for folder in root.glob(f"{_PREFIX}*"):
         try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            if folder.is_symlink() or not is_mine(folder):
                 continue
             owner = int((folder / _OWNER).read_text(encoding="ascii"))
         except (OSError, ValueError):
             continue
-        if not _runs(owner):
+        if is_over(owner):
             shutil.rmtree(folder, ignore_errors=True)
             gone.append(folder)
     return gone
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

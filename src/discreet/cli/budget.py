@@ -41,7 +41,7 @@ def open_budget(
     ] = None,
     json: options.AsJson = False,
 ) -> None:
-    """Set the budget of a file, once. The ledger lies beside it and holds no data."""
+    """Set the budget of a file, once. The ledger lies beside it, as confidential as the data."""
     from discreet.dp import Ledger
 
     if (epsilon is None) == (policy is None):
@@ -76,6 +76,48 @@ def close_budget(source: Source, json: options.AsJson = False) -> None:
     ledger = _loaded(source)
     ledger.close()
     _show(ledger, json=json)
+
+
+@budget.command("declare")
+def declare_source(
+    source: Annotated[
+        Path, typer.Argument(help="The data file that was changed, or stands for the one that was.")
+    ],
+    why: Annotated[str, typer.Option("--why", help="Who decided it, and why; it stays in the ledger.")],
+    same: Annotated[
+        bool, typer.Option("--same", help="The same people: go on spending from the budget there is.")
+    ] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Other people: close the budget there is and open one of their own.")
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="The ledger, where it does not lie beside the file.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="With --new: the budget of all releases together.")
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="With --new: the failure accepted in all.")] = 0.0,
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="With --new: add-remove or replace.")
+    ] = "add-remove",
+    unit: Annotated[str, typer.Option("--unit", help="With --new: whose privacy.")] = "record",
+    json: options.AsJson = False,
+) -> None:
+    """Say whether a changed file is about the people of its budget, or about others."""
+    from discreet.dp import Ledger
+
+    if same == new:
+        raise ParameterError("Give --same or --new, one of the two: is the file about the same people?")
+    if same != (epsilon is None):
+        raise ParameterError("--new needs --epsilon, and with --same the budget stays what it is.")
+    if epsilon is None:
+        found = Ledger.load(ledger or Ledger.place_beside(source))
+        found.same_source(source, why=why)
+    elif ledger is not None:
+        raise ParameterError("The ledger of a new source lies beside its file: leave out --ledger.")
+    else:
+        found = Ledger.new_source(source, epsilon, delta, why=why, adjacency=adjacency, unit=unit)
+    _show(found, json=json)
 
 
 def _loaded(source: Path) -> Ledger:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.dp import Ledger
@@ -28,9 +28,7 @@ def opened(ledger: Path | None, file: str) -> Ledger | None:
     if ledger is None:
         _refuse_beside(file, None)
         return None
-    found = Ledger.load(ledger)
-    if found.source and Path(file).is_file():
-        found = Ledger.load(ledger, source=file)
+    found = Ledger.load(ledger, source=file if Path(file).is_file() else None)
     _refuse_beside(file, ledger)
     return found
 
@@ -54,19 +52,13 @@ def _refuse_beside(file: str, ledger: Path | None) -> None:
 
 
 def _beside(file: str) -> Path | None:
-    """The ledger that lies beside a file and belongs to it; a damaged one is refused."""
+    """The ledger that lies beside a file; one of other content is refused, for the file may have been changed."""
     from discreet.dp import Ledger
 
     if not file or not Path(file).is_file():
         return None
     place = Ledger.place_beside(file)
-    if not place.is_file():
+    if not place.exists():
         return None
-    if not Ledger.load(place).source:
-        return None
-    try:
-        Ledger.load(place, source=file)
-    except InputError:
-        # Of a file that had this name, or shares it up to the ending.
-        return None
-    return place
+    Ledger.load(place, source=file)
+    return place if Ledger.load(place).source else None

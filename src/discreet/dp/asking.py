@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.dp.budget import checked_epsilon, rational_epsilon
+from discreet.dp.budget import checked_epsilon, noise_rate, rational_epsilon
 from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
@@ -37,10 +37,19 @@ class Ask:
         return os_words if self.seed is None else seeded_words(generator(self.seed, "dp", name))
 
     def enter(
-        self, query: str, sensitivity: float, parts: int, *, delta: float = 0.0, mechanism: str = "laplace"
+        self,
+        query: str,
+        sensitivity: float,
+        parts: int,
+        *,
+        moved: Sequence[int] = (),
+        delta: float = 0.0,
+        mechanism: str = "laplace",
     ) -> None:
-        """Enter the whole price before any noise is drawn."""
-        rational_epsilon(self.epsilon, parts)
+        """Enter the whole price before any noise is drawn, for answers that one unit can move by so many steps each."""
+        share = float(rational_epsilon(self.epsilon, parts))
+        for steps in moved:
+            noise_rate(share, steps)
         self.delta = delta
         if self.ledger is not None:
             self.ledger.spend(
@@ -52,7 +61,8 @@ class Ask:
                     unit=self.unit,  # type: ignore[arg-type]
                     sensitivity=sensitivity,
                     purpose=self.purpose,
-                )
+                ),
+                data=self.data,
             )
 
     def unweighted(self) -> list[str]:

@@ -54,6 +54,25 @@ def rational_epsilon(epsilon: float | Fraction, parts: int = 1, *, name: str = "
     return share
 
 
+def noise_rate(epsilon: float | Fraction, moved: float | Fraction) -> Fraction:
+    """Give one over the scale of Laplace noise in whole steps, for an answer that a unit can move by so many steps.
+
+    To be asked before anything is spent: noise that would be too wide is refused.
+
+    Examples
+    --------
+    >>> noise_rate(1.0, 4)
+    Fraction(1, 4)
+    """
+    rate = Fraction(epsilon) / Fraction(moved)
+    if rate < SMALLEST_EPSILON:
+        raise ParameterError(
+            "epsilon is too small for how far one person can move this answer: the noise would be too wide to be drawn "
+            "exactly. Raise epsilon, or publish fewer numbers, with narrower bounds or fewer records of a person."
+        )
+    return rational_epsilon(rate)
+
+
 @functools.lru_cache(maxsize=1024)
 def _share(epsilon: Fraction, parts: int) -> Fraction | None:
     share = epsilon / parts

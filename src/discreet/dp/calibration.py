@@ -133,7 +133,7 @@ def zcdp_from(epsilon: float, delta: float) -> float:
     (0.01321536, 0.0174689)
     """
     _check(1.0, epsilon, delta)
-    log = math.log(1 / delta)
+    log = -math.log(delta)
     # The difference of two roots, written so that nothing cancels.
     return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
 
@@ -164,7 +164,7 @@ def epsilon_from_zcdp(rho: float, delta: float, *, tight: bool = True) -> float:
     _check(1.0, 1.0, delta)
     if rho == 0:
         return 0.0
-    textbook = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    textbook = rho + 2 * math.sqrt(rho * -math.log(delta))
     if not tight:
         return textbook
     return min(textbook, epsilon_from_renyi(lambda order: order * rho, delta))

@@ -21,6 +21,7 @@ from discreet.engine import collect, counted_role, counted_unit, scan
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 
+_NARROWEST, _WIDEST = 1e-150, 1e150  # so that squares and steps are numbers of the machine
 _STEPS = 16  # powers of two into which the range of a column is divided
 _KEPT_CELLS = 1 << 16  # a table of more cells is counted anew rather than kept in memory
 
@@ -48,6 +49,14 @@ class Range:
                 )
         if not self.lower < self.upper:
             raise ParameterError(f"lower of column '{self.column}' must be less than upper.")
+        if (
+            not _NARROWEST < self.upper - self.lower < _WIDEST
+            or max(abs(self.lower), abs(self.upper)) > _WIDEST
+        ):
+            raise ParameterError(
+                f"lower and upper of column '{self.column}' must lie between -1e150 and 1e150 and more than 1e-150 "
+                "apart. Take another unit of measurement."
+            )
 
     @property
     def step(self) -> float:

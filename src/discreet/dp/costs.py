@@ -63,7 +63,7 @@ class Cost:
             ("adjacency", self.adjacency, get_args(Adjacency)),
             ("unit", self.unit, get_args(Unit)),
         ):
-            if value not in known:
+            if not isinstance(value, str) or value not in known:
                 raise ParameterError(f"{name} must be one of {', '.join(map(repr, known))}.")
         for name in ("epsilon", "delta", "rho"):
             bound = getattr(self, name)

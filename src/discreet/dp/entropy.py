@@ -12,6 +12,7 @@ from discreet.dp.costs import Cost
 from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy
+from discreet.microdata import Microdata
 from discreet.randomness import KeyedDraws, generator
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
@@ -74,9 +75,10 @@ class Account:
     looked at the data for nothing that was paid.
     """
 
-    def __init__(self, ledger: Ledger | None, *, seeded: bool) -> None:
+    def __init__(self, ledger: Ledger | None, *, seeded: bool, data: Microdata | None = None) -> None:
         refuse_seeded(ledger, True if seeded else None)
         self.ledger = ledger
+        self.data = data
         self.entered = False
 
     def enter(self, claim: DifferentialPrivacy | None, why_none: str, mechanism: str, purpose: str) -> None:
@@ -96,7 +98,8 @@ class Account:
                 adjacency=claim.adjacency,
                 unit=claim.unit,
                 purpose=purpose,
-            )
+            ),
+            data=self.data,
         )
         self.entered = True
 
@@ -121,8 +124,8 @@ class Stream:
         The seed, and the names under which this stream stands.
     seeded
         Whether the user gave the seed, so that whoever knows it can draw again.
-    ledger
-        The budget that the release is entered into.
+    ledger, data
+        The budget that the release is entered into, and the data that it is made of, which must be those of the ledger.
 
     Examples
     --------
@@ -132,12 +135,17 @@ class Stream:
     """
 
     def __init__(
-        self, root: int, *path: str, seeded: bool = True, ledger: Ledger | Account | None = None
+        self,
+        root: int,
+        *path: str,
+        seeded: bool = True,
+        ledger: Ledger | Account | None = None,
+        data: Microdata | None = None,
     ) -> None:
         self.root = root
         self.path = path
         self.seeded = seeded
-        self.account = ledger if isinstance(ledger, Account) else Account(ledger, seeded=seeded)
+        self.account = ledger if isinstance(ledger, Account) else Account(ledger, seeded=seeded, data=data)
 
     def __call__(self, *path: str) -> np.random.Generator:
         """Open a named child generator."""

@@ -1,17 +1,26 @@
 """How much privacy of a data source is left? One budget, one record a release, entered before any noise is drawn.
 
-A ledger belongs to a data source and lies beside it (``survey.privacy.toml``). It can be read by anybody and holds no
-data: what was published, with which mechanism, at what price. A release that would pass the budget is refused, and
-because the record is written first, a crash afterwards can only have counted too much.
+A ledger belongs to a data source and lies beside it (``survey.privacy.toml``). It says what was published, with which
+mechanism, at what price. A release that would pass the budget is refused, and because the record is written first, a
+crash afterwards can only have counted too much.
 
-The checksums show that a file was changed by accident or by hand; whoever wants to forge them can. The ledger is a
-tool of honest people.
+It holds no records, but fingerprints of the content of its source, by which the source is recognized. Whoever knows all
+records but one could try out that one against a fingerprint, which no guarantee covers: the file is as confidential as
+the data, and is made readable by its owner only. What may be shown is `Ledger.table`, `Ledger.to_html` and
+``discreet budget show``, which hold no fingerprint.
+
+The checksums show that a file was changed by accident or by hand; whoever wants to forge them can. An older copy that
+is put back is noticed by every `Ledger` of the running program, and by no later one. The ledger is a tool of honest
+people.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,14 +31,19 @@ import polars as pl
 from discreet.dp.accounting import Total, together
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Unit
-from discreet.dp.ledger_files import FORMAT, as_toml, fingerprint, read_ledger, version
+from discreet.dp.ledger_files import FORMAT, read_ledger, well_formed, write_ledger
+from discreet.dp.ledger_sources import Source, fingerprints, known_by
 from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import replacing
-from discreet.files.staging import held
+from discreet.files.atomic import explained, replacing
+from discreet.files.locks import alone
 from discreet.guarantees import Spending, in_plain_words
+from discreet.microdata import Microdata
 from discreet.policy import DELTA_TOO_LARGE, LARGEST_DELTA, Policy
 
 SUFFIX = ".privacy.toml"
+_FIXED = ("id", "source", "fingerprint", "epsilon", "delta", "adjacency", "unit")
+_SEEN: dict[str, int] = {}
+"""How many records each ledger had when this program last looked at it, by its number."""
 
 
 class Ledger:
@@ -42,10 +56,14 @@ class Ledger:
         one in the number of records, and may not be more than 0.1.
     path
         Where the ledger is kept; without one it lives as long as the program. An existing file is opened, and must
-        have been opened with the same budget, source and adjacency.
+        have been opened with the same budget, source and adjacency. Threads, processes and machines may spend from
+        one file together. A ledger without a path can be shared by threads; a copy of it is the same ledger, and it is
+        refused in another process, which would spend the budget again.
     source
-        The file that the budget belongs to. Its content is remembered as a fingerprint: the ledger of another file is
-        refused.
+        The file, or the data, that the budget belongs to. A file is recognized by its bytes, and data by their content,
+        whatever the format, the engine and the order of records and columns. Other data are refused until
+        `same_source` declares them to be about the same people. Parts of a file are recognized where they were made of
+        it by ``data.with_frame(...)``. Without a source the ledger takes what it is given.
     adjacency
         Which files are neighbors; releases under another notion are converted where that is proved, and refused where
         it is not.
@@ -70,7 +88,7 @@ class Ledger:
         delta: float = 0.0,
         *,
         path: str | Path | None = None,
-        source: str | Path | None = None,
+        source: Source | None = None,
         adjacency: Adjacency = "add-remove",
         unit: Unit = "record",
     ) -> None:
@@ -83,22 +101,35 @@ class Ledger:
             raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
         if unit not in get_args(Unit):
             raise ParameterError(f"unit must be one of {', '.join(map(repr, get_args(Unit)))}.")
-        self.path = None if path is None else Path(path)
+        self._settle(None if path is None else _resolved(path))
         self._header: dict[str, Any] = {
             "format": FORMAT,
-            "source": "" if source is None else Path(source).name,
-            "fingerprint": "" if source is None else fingerprint(source),
+            "id": secrets.token_hex(16),
+            "follows": "",
+            **(
+                fingerprints(source)
+                if source is not None
+                else {"source": "", "fingerprint": "", "content": ""}
+            ),
             "epsilon": float(epsilon),
             "delta": float(delta),
             "adjacency": adjacency,
             "unit": unit,
             "closed": False,
+            "same": [],
         }
         self._entries: list[dict[str, Any]] = []
         if self.path is not None:
-            self._make()
             with self._alone():
-                self._join()
+                if self.path.exists():
+                    self._join(source)
+                else:
+                    self._write(self._header, [])
+
+    def _settle(self, path: Path | None) -> None:
+        self.path = path
+        self._threads = threading.RLock()
+        self._process = os.getpid()
 
     @classmethod
     def beside(cls, source: str | Path, epsilon: float, delta: float = 0.0, **options: Any) -> Ledger:
@@ -117,21 +148,117 @@ class Ledger:
         place = Path(source)
         if not place.name:
             raise InputError("A ledger lies beside a data file: name the file, not a folder.")
+        if place.is_symlink():  # another name of the same data
+            place = _resolved(place)
         return place.with_name(place.name.split(".")[0] + SUFFIX)
 
     @classmethod
-    def load(cls, path: str | Path, *, source: str | Path | None = None) -> Ledger:
+    def load(cls, path: str | Path, *, source: Source | None = None) -> Ledger:
         """Open a ledger that exists, with the budget it was made with."""
-        header, _ = read_ledger(Path(path))
         ledger = cls.__new__(cls)
-        ledger.path, ledger._header, ledger._entries = Path(path), header, []
-        if source is not None and header["fingerprint"] != fingerprint(source):
-            raise InputError(
-                f"The ledger '{Path(path).name}' belongs to another file than '{Path(source).name}', or the file has "
-                "changed since. A changed file needs a decision: open a new ledger for it, or keep the old file."
+        ledger._settle(_resolved(path))
+        assert ledger.path is not None
+        header, entries = read_ledger(ledger.path)
+        if len(entries) < _SEEN.get(header["id"], 0):  # unless somebody has spent since
+            with ledger._alone():
+                header, entries = ledger._noted(*read_ledger(ledger.path))
+        ledger._header, ledger._entries = header, entries
+        if source is not None:
+            ledger.check_source(source)
+            ledger._add_content(source)
+        return ledger
+
+    def check_source(self, source: Source) -> None:
+        """Refuse data that the ledger does not belong to; a ledger without a source takes any.
+
+        Parameters
+        ----------
+        source
+            A file, or data. Data that were read with `discreet.read`, and what was made of them with
+            ``data.with_frame(...)``, are known by their file; others by their content.
+        """
+        if known_by(self._header, source):
+            return
+        if self.path is not None:  # somebody may have declared it meanwhile
+            with self._alone():
+                self._refresh()
+            if known_by(self._header, source):
+                return
+        raise self._foreign()
+
+    def _foreign(self) -> InputError:
+        name = f"The ledger '{self.path.name}'" if self.path else "The ledger"
+        return InputError(
+            f"{name} belongs to another file or other data, or its source has changed since. Give the data as they "
+            "were read with discreet.read(path), or a part made of them with data.with_frame(...). The owner of the "
+            "budget can declare changed data to be about the same people (ledger.same_source, discreet budget declare "
+            "--same), or open a budget for a file about other people (Ledger.new_source, --new)."
+        )
+
+    def same_source(self, source: Source, *, why: str) -> None:
+        """Declare that a file, or data, are about the same people: they go on spending from this budget.
+
+        For data that were corrected, records that were added, a part whose origin is not known. Nothing that was spent
+        is given back. The declaration stays in the ledger.
+
+        Parameters
+        ----------
+        source
+            The file or the data.
+        why
+            Who decided it, and why.
+        """
+        if not why.strip():
+            raise ParameterError("why must say who declares the data to be the same source, and why.")
+        if not (self._header["fingerprint"] or self._header["content"]):
+            raise ParameterError(
+                "The ledger was opened without a source and takes any data: there is nothing to declare."
             )
+        declared = {**fingerprints(source), "time": _now(), "why": well_formed(why)}
+        with self._alone():
+            self._refresh()
+            self._write({**self._header, "same": [*self._header["same"], declared]}, self._entries)
+
+    @classmethod
+    def new_source(
+        cls, source: str | Path, epsilon: float, delta: float = 0.0, *, why: str, **options: Any
+    ) -> Ledger:
+        """Open a budget of its own for a file that took the place of another and is about other people.
+
+        The ledger of the earlier file is closed, kept beside the new one (``survey.1.privacy.toml``) and named in it.
+        For changed or added records about the same people this is wrong, however few they are: see `same_source`.
+
+        Parameters
+        ----------
+        source
+            The file.
+        epsilon, delta, options
+            As for a new ledger.
+        why
+            Who decided it, and why.
+        """
+        if not why.strip():
+            raise ParameterError("why must say who declares the file to be a new source, and why.")
+        place = _resolved(cls.place_beside(source))
+        earlier = cls.load(place)
+        if known_by(earlier._header, source):
+            raise ParameterError("The file is the one that its ledger belongs to. A budget is set once.")
+        cls(
+            epsilon, delta, source=source, **options
+        )  # what is wrong with these is told before anything is moved
+        with earlier._alone():
+            earlier._refresh()
+            earlier._write({**earlier._header, "closed": True}, earlier._entries)
+            names = (
+                place.with_name(f"{place.name.removesuffix(SUFFIX)}.{n}{SUFFIX}") for n in range(1, 10_000)
+            )
+            kept = next(name for name in names if not name.exists())
+            with explained(kept.name, kept.parent):
+                place.rename(kept)
+        ledger = cls(epsilon, delta, path=place, source=source, **options)
         with ledger._alone():
             ledger._refresh()
+            ledger._write({**ledger._header, "follows": well_formed(f"{kept.name}: {why}")}, ledger._entries)
         return ledger
 
     @property
@@ -164,7 +291,9 @@ class Ledger:
         """Whether no further release is taken."""
         return bool(self._header["closed"])
 
-    def spend(self, costs: Cost | Sequence[Cost], *, disjoint: bool = False) -> None:
+    def spend(
+        self, costs: Cost | Sequence[Cost], *, disjoint: bool = False, data: Microdata | None = None
+    ) -> None:
         """Enter a release, or refuse it; called before noise is drawn.
 
         Parameters
@@ -174,6 +303,9 @@ class Ledger:
             none.
         disjoint
             Whether the costs are about disjoint people. Only for code that divided the records itself.
+        data
+            What the release is made of; data that the ledger does not belong to are refused. A release of numbers
+            alone does not know what they were counted from.
         """
         entered = [costs] if isinstance(costs, Cost) else list(costs)
         if not entered:
@@ -186,23 +318,25 @@ class Ledger:
                     f"{cost.unit}."
                 )
             cost.under(self._header["adjacency"])
+        made = [_as_entry(cost) for cost in entered]
+        if data is not None:
+            self.check_source(data)
         with self._alone():
             self._refresh()
             if self.closed:
                 raise ParameterError("The ledger is closed: nothing more may be published from this source.")
-            now = datetime.now(UTC).isoformat(timespec="seconds")
+            now = _now()
             group = len({entry["release"] for entry in self._entries}) + 1
             more = [
-                {"release": group, "time": now, "disjoint": disjoint and len(entered) > 1, **_as_entry(cost)}
-                for cost in entered
+                {"release": group, "time": now, "disjoint": disjoint and len(entered) > 1, **entry}
+                for entry in made
             ]
             self._check(self._entries + more)
-            self._entries += more
-            self._write()
+            self._write(self._header, self._entries + more)
 
     @classmethod
     def of_policy(
-        cls, policy: str | Path | Policy, *, path: str | Path | None = None, source: str | Path | None = None
+        cls, policy: str | Path | Policy, *, path: str | Path | None = None, source: Source | None = None
     ) -> Ledger:
         """Open the ledger that a policy sets the budget of (``[budget]`` in its file).
 
@@ -281,8 +415,7 @@ class Ledger:
         """Take no further release."""
         with self._alone():
             self._refresh()
-            self._header["closed"] = True
-            self._write()
+            self._write({**self._header, "closed": True}, self._entries)
 
     def table(self) -> pl.DataFrame:
         """The releases entered so far, one row a record."""
@@ -351,63 +484,146 @@ class Ledger:
                 f"spent, and with it {after.epsilon:.6g} would be. Publish with a smaller epsilon, or not."
             )
 
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Ledger:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.path is None:
+            raise ParameterError(
+                "A ledger in memory cannot be copied to another process or a file: each copy would spend the budget "
+                "again. Keep it in a file: Ledger(..., path=...)."
+            )
+        return {"path": self.path, "header": self._header, "entries": self._entries}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._settle(state["path"])
+        self._header, self._entries = state["header"], state["entries"]
+
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the ledger against other writers; every writer puts a new file in its place."""
+        """Hold the ledger against other threads, processes and machines."""
         if self.path is None:
-            yield
+            if os.getpid() != self._process:
+                raise InputError(
+                    "A ledger in memory belongs to the process that opened it: another would spend the budget again. "
+                    "Keep it in a file: Ledger(..., path=...)."
+                )
+            with self._threads:
+                yield
             return
-        while True:
-            before = version(self.path)
-            with contextlib.ExitStack() as stack:
-                try:
-                    stack.enter_context(held(self.path))
-                except BlockingIOError as error:
-                    raise InputError(
-                        f"The ledger '{self.path.name}' is held by another program. Try again when it is done."
-                    ) from error
-                if version(self.path) == before:  # else somebody was faster, and the lock is on the old file
-                    yield
-                    return
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(alone(self.path))
+            except BlockingIOError as error:
+                raise InputError(str(error)) from error
+            except OSError:
+                with explained(self.path.name, self.path.parent):
+                    raise
+            yield
 
     def _refresh(self) -> None:
-        if self.path is not None:
-            self._header, self._entries = read_ledger(self.path)
-
-    def _join(self) -> None:
-        asked = dict(self._header)
-        self._refresh()
-        for name in ("epsilon", "delta", "adjacency", "unit"):
-            if asked[name] != self._header[name]:
-                raise InputError(
-                    f"The ledger '{self.path.name if self.path else ''}' exists and has another {name}. A budget is "
-                    "set once: open it with the values it has (Ledger.load)."
-                )
-        if asked["fingerprint"] and asked["fingerprint"] != self._header["fingerprint"]:
-            raise InputError(
-                f"The ledger '{self.path.name if self.path else ''}' belongs to another file, or the file has changed "
-                "since. A changed file needs a decision: open a new ledger for it, or keep the old file."
-            )
-
-    def _make(self) -> None:
-        """Write an empty ledger unless there is one, or somebody else makes it at the same moment."""
-        if self.path is None or self.path.exists():
-            return
-        try:
-            self._write(overwrite=False)
-        except InputError:
-            if not self.path.exists():
-                raise
-
-    def _write(self, *, overwrite: bool = True) -> None:
+        """Read what the file says now, and refuse one that says less than it did."""
         if self.path is None:
             return
-        with replacing(self.path, overwrite=overwrite) as unfinished:
-            unfinished.write_text(as_toml(self._header, self._entries), encoding="utf-8")
+        header, entries = self._noted(*read_ledger(self.path))
+        before, same = self._header, self._header["same"]
+        # A ledger of the first format gets its number when it is next written.
+        fixed = [name for name in _FIXED if before[name] != header[name] and (name != "id" or before[name])]
+        if (
+            fixed
+            or entries[: len(self._entries)] != self._entries
+            or header["same"][: len(same)] != same
+            or (before["closed"] and not header["closed"])
+        ):
+            raise self._rolled_back()
+        self._header, self._entries = header, entries
+
+    def _noted(
+        self, header: dict[str, Any], entries: list[dict[str, Any]]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        number = header["id"]
+        if number and len(entries) < _SEEN.get(number, 0):
+            raise self._rolled_back()
+        if number:
+            _SEEN[number] = len(entries)
+        return header, entries
+
+    def _rolled_back(self) -> InputError:
+        return InputError(
+            f"The ledger '{self.path.name if self.path else ''}' is not what it was: records that were in it are gone, "
+            "or another ledger took its place. Put the latest copy back. If the owner has put this one there, open it "
+            "anew in a new run of the program."
+        )
+
+    def _join(self, source: Source | None) -> None:
+        assert self.path is not None
+        asked = self._header
+        header, entries = self._noted(*read_ledger(self.path))
+        for name in ("epsilon", "delta", "adjacency", "unit"):
+            if asked[name] != header[name]:
+                raise InputError(
+                    f"The ledger '{self.path.name}' exists and has another {name}. A budget is set once: open it with "
+                    "the values it has (Ledger.load)."
+                )
+        self._header, self._entries = header, entries
+        if source is not None:
+            if not (header["fingerprint"] or header["content"]):
+                raise InputError(
+                    f"The ledger '{self.path.name}' exists and was opened without a source, or another file."
+                )
+            if not known_by(header, source):
+                raise self._foreign()
+
+    def _add_content(self, source: Source) -> None:
+        """Add to an older ledger, which knows its file by its bytes alone, by what its content is known."""
+        if self._header["content"] or not self._header["fingerprint"] or self.path is None:
+            return
+        found = fingerprints(source)
+        if found["fingerprint"] == self._header["fingerprint"]:
+            with contextlib.suppress(InputError), self._alone():  # where one may only read it stays as it is
+                self._refresh()
+                self._write({**self._header, "content": found["content"]}, self._entries)
+
+    def _write(self, header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        """Write the ledger, then believe it."""
+        header = {**header, "format": FORMAT, "id": header["id"] or secrets.token_hex(16)}
+        if self.path is not None:
+            with replacing(self.path) as unfinished:
+                write_ledger(unfinished, header, entries)
+            _SEEN[header["id"]] = len(entries)
+        self._header, self._entries = header, entries
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _resolved(path: str | Path) -> Path:
+    """Where a ledger really lies: under every other name it would have another lock, or be replaced by a file."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"The path of the ledger '{Path(path).name}' leads nowhere. Check it.") from error
 
 
 def _as_entry(cost: Cost) -> dict[str, Any]:
-    return {name: value for name, value in asdict(cost).items() if value is not None}
+    """A release in plain numbers and texts, which any file can hold."""
+    entry = {name: value for name, value in asdict(cost).items() if value is not None}
+    for name, kind in _KINDS.items():
+        if name in entry:
+            entry[name] = kind(entry[name])
+    return entry
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("epsilon", "delta", "rho", "sensitivity"), float),
+    **dict.fromkeys(("mechanism", "purpose"), lambda text: well_formed(str(text))),
+    "values": int,
+    "proved": bool,
+}
 
 
 def _as_cost(entry: dict[str, Any]) -> Cost:

@@ -1,74 +1,142 @@
-"""A ledger on disk: a TOML file that anybody can read, with a checksum over all that it says."""
+"""A ledger on disk: a TOML file with a checksum over all that it says, read back before it takes its place."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError
+from discreet.files.nesting import parsed_toml
 from discreet.files.toml_files import read_toml
 
-FORMAT = 1
-_HEADER = ("format", "source", "fingerprint", "epsilon", "delta", "adjacency", "unit", "closed")
+FORMAT = 2
+_HEADER = {
+    1: ("format", "source", "fingerprint", "epsilon", "delta", "adjacency", "unit", "closed"),
+    2: (
+        *("format", "id", "source", "fingerprint", "content", "follows"),
+        *("epsilon", "delta", "adjacency", "unit", "closed", "same"),
+    ),
+}
+_LATER: dict[str, Any] = {"id": "", "content": "", "follows": "", "same": []}
+"""What a ledger of the first format does not say."""
+
+_ASTRAL = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
+_LONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89a-f][0-9a-f]{2})", re.IGNORECASE)
+_NUMPY = re.compile(r"^(\w+ = )np\.\w+\(([^()\n]*)\)$", re.MULTILINE)
+_STANDS_FOR_LONE = 0x10F800  # where the 2,048 lone halves of signs are kept while a damaged file is read
 
 
 def read_ledger(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Read what a ledger says; one whose checksum does not fit is refused."""
-    content = read_toml(path, "ledger")
-    header = {name: content.get(name) for name in _HEADER}
+    check_place(path)
+    mended = False
+    try:
+        content = read_toml(path, "ledger")
+    except InputError:
+        content, mended = _mended(path), True
+    form = content.get("format")
+    names = _HEADER.get(form, ()) if isinstance(form, int) else ()
+    header = {name: content.get(name) for name in names}
     entries = content.get("record", [])
     broken = InputError(
         f"The ledger '{path.name}' was changed by hand or damaged: its checksum does not fit. Restore it from a copy; "
         "until then nothing may be published from its source."
     )
-    if header["format"] != FORMAT or not isinstance(entries, list):
+    if not names or not isinstance(entries, list):
         raise broken
     try:
-        sealed = _seal(header, entries)
+        sealed = seal(header, entries)
     except (TypeError, ValueError) as error:
         raise broken from error
     if content.get("checksum") != sealed:
         raise broken
-    return header, entries
+    header = {**_LATER, **header}
+    return (_in_text(header, well_formed), _in_text(entries, well_formed)) if mended else (header, entries)
 
 
-def as_toml(header: dict[str, Any], entries: Sequence[dict[str, Any]]) -> str:
+def check_place(path: Path) -> None:
+    """Refuse what is no ordinary file, and a file with several names: whoever writes one leaves the others behind."""
+    if not path.exists():
+        raise InputError(f"There is no ledger '{path.name}' there. Check the path.")
+    if not path.is_file():
+        raise InputError(f"'{path.name}' is no ordinary file and cannot be a ledger. Name a file.")
+    if path.stat().st_nlink > 1:
+        raise InputError(
+            f"The ledger '{path.name}' has a second name (a hard link), under which it could be spent again. Remove "
+            "the other name, or replace it by a symbolic link."
+        )
+
+
+def write_ledger(place: Path, header: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> None:
+    """Write a ledger to a draft, to the disk, and read it back: what cannot be read takes no other's place."""
+    with place.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(as_toml(header, entries))
+        file.flush()
+        os.fsync(file.fileno())
+    place.chmod(0o600)
+    if seal(*read_ledger(place)) != seal(header, entries):
+        raise InputError(f"The ledger '{place.name}' could not be written as it is; it was left as it was.")
+
+
+def as_toml(header: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
     """Write what a ledger says."""
-    lines = ["# The privacy budget of a data source. Do not edit: the checksum would no longer fit."]
-    lines += [f"{name} = {_toml(header[name])}" for name in _HEADER]
-    lines.append(f"checksum = {_toml(_seal(header, entries))}")
-    for entry in entries:
-        lines += ["", "[[record]]", *(f"{name} = {_toml(value)}" for name, value in entry.items())]
-    return "\n".join(lines) + "\n"
+    import tomli_w
+
+    told = {name: header[name] for name in _HEADER[FORMAT]}
+    same = told.pop("same")
+    head = tomli_w.dumps({**told, "checksum": seal(header, entries)})
+    tables = tomli_w.dumps({"same": same, "record": [dict(entry) for entry in entries]})
+    return f"# The privacy budget of a data source. Do not edit: the checksum would no longer fit.\n{head}\n{tables}"
 
 
-def fingerprint(source: str | Path) -> str:
-    """A checksum of the content of a file."""
-    try:
-        with Path(source).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"The file '{Path(source).name}' cannot be read: {error.strerror}.") from error
-
-
-def version(path: Path) -> tuple[int, int] | None:
-    """Tell one file of that name from the next."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
-def _seal(header: dict[str, Any], entries: Sequence[dict[str, Any]]) -> str:
-    text = json.dumps([header, entries], sort_keys=True, ensure_ascii=True)
+def seal(header: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
+    """A checksum over all that a ledger says."""
+    names = _HEADER[header["format"]]
+    text = json.dumps([{name: header[name] for name in names}, entries], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, int | float) else json.dumps(value)
+def well_formed(text: str) -> str:
+    r"""A text that can be written: half of a sign, as in file names of other systems, becomes its number.
+
+    Examples
+    --------
+    >>> well_formed("na\udcefve")
+    'na\\udcefve'
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _mended(path: Path) -> dict[str, Any]:
+    r"""Read a ledger that earlier versions wrote and could not read: emoji, halves of signs and numbers of NumPy.
+
+    Every other fault stays one. The checksum, which was taken over what was meant, says whether this is it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        text = _ASTRAL.sub(lambda at: at[1] + json.loads(f'"\\u{at[2]}\\u{at[3]}"'), text)
+        text = _LONE.sub(lambda at: at[1] + chr(_STANDS_FOR_LONE + int(at[2], 16) - 0xD800), text)
+        content: dict[str, Any] = _in_text(parsed_toml(_NUMPY.sub(r"\1\2", text)), _with_halves)
+    except (OSError, ValueError):
+        return read_toml(path, "ledger")  # which says what is wrong
+    return content
+
+
+def _with_halves(text: str) -> str:
+    codes = ((sign, ord(sign) - _STANDS_FOR_LONE) for sign in text)
+    return "".join(chr(0xD800 + code) if 0 <= code < 0x800 else sign for sign, code in codes)
+
+
+def _in_text(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_in_text(item, change) for item in value]
+    return (
+        {name: _in_text(item, change) for name, item in value.items()} if isinstance(value, dict) else value
+    )

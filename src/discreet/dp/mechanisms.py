@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats, Integers
-from discreet.dp.budget import rational_epsilon
+from discreet.dp.budget import noise_rate, rational_epsilon
 from discreet.dp.calibration import (
     Calibration,
     discrete_gaussian_delta,
@@ -28,7 +28,7 @@ from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.grid import Grid, grid_for
 from discreet.dp.ledger import Ledger
-from discreet.dp.samplers import discrete_gaussian, discrete_laplace
+from discreet.dp.samplers import check_variance, discrete_gaussian, discrete_laplace
 from discreet.errors import ParameterError
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
 from discreet.number_arrays import numbers_of
@@ -169,9 +169,8 @@ def with_laplace_noise(
     )
     if not _is_private(grid, sensitivity):
         return _unchanged(numbers, grid, cost, seed)
+    rate = noise_rate(epsilon, grid.moved(sensitivity, 1))
     entered(cost, ledger, seed)
-    moved = grid.moved(sensitivity, 1)
-    rate = rational_epsilon(Fraction(epsilon) / moved)
     steps = grid.placed(numbers) + discrete_laplace(rate, grid.values, words_of(seed, "laplace")).reshape(
         grid.shape
     )
@@ -230,9 +229,9 @@ def gaussian(
     )
     if not private:
         return _unchanged(numbers, grid, cost, seed)
+    variance = _variance(grid.values, grid.moved(sensitivity, 2), sigma, epsilon, delta)
+    check_variance(variance)
     entered(cost, ledger, seed)
-    moved = grid.moved(sensitivity, 2)
-    variance = _variance(grid.values, moved, sigma, epsilon, delta)
     steps = grid.placed(numbers) + discrete_gaussian(
         variance, grid.values, words_of(seed, "gaussian")
     ).reshape(grid.shape)
@@ -292,8 +291,8 @@ def local_laplace(
         values=len(held),
         purpose=purpose,
     )
+    rate = noise_rate(epsilon, one.moved(float(upper) - float(lower), 1))
     entered(cost, ledger, seed)
-    rate = rational_epsilon(Fraction(epsilon) / one.moved(float(upper) - float(lower), 1))
     steps = one.placed(held) + discrete_laplace(rate, len(held), words_of(seed, "local-laplace"))
     claim = DifferentialPrivacy(
         epsilon, against="another value of the same person", local=True, adjacency="replace", unit="person"

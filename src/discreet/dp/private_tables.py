@@ -91,15 +91,16 @@ def table(
     )
     parts = 1 if number is None else 2
     moved = found.records * found.groups
-    ask.enter("table", float(moved), parts, delta=delta)
     cells = found.cells if cells is None else _filled(found, cells)
+    steps = [moved] if number is None else [moved, number.most * moved]
+    limit = _threshold(found, ask.epsilon / parts, delta) if delta > 0 else None
+    ask.enter("table", float(moved), parts, moved=steps, delta=delta)
     counts = ask.noise(cells["count"].to_numpy(), moved, parts, "count")
     shown_cells = cells.with_columns(pl.Series("count", counts.value))
     if number is not None:
         sums = ask.noise(cells["sum"].to_numpy(), number.most * moved, parts, "sum")
         shown_cells = _with_number(shown_cells, sums.value, number)
-    if delta > 0:
-        limit = _threshold(found, ask.epsilon / parts, delta)
+    if limit is not None:
         shown_cells = shown_cells.filter(pl.col("count") >= limit)
     shown_cells = shown_cells.with_columns(pl.col("count").clip(lower_bound=0))
     names = {f"k{i}": name for i, name in enumerate(columns)}
@@ -233,5 +234,5 @@ def _threshold(found: Bounded, epsilon: float, delta: float) -> int:
     """The smallest noisy count that a cell of one unit alone passes with chance delta at most, over all its cells."""
     rate = epsilon / (found.records * found.groups)
     # The tail of discrete Laplace noise from t on is exp(-rate t) / (1 + exp(-rate)).
-    reach = (math.log(found.groups / delta) - math.log1p(math.exp(-rate))) / rate
+    reach = (math.log(found.groups) - math.log(delta) - math.log1p(math.exp(-rate))) / rate
     return found.records + max(math.ceil(reach * (1 + 1e-9)), 1)

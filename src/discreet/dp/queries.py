@@ -73,7 +73,7 @@ def count(
     """
     ask = Ask(data, epsilon, ledger, purpose or "count", seed)
     found = bounded_cells(data, (), None, max_records=max_records, max_groups=1, words=ask.words("held"))
-    ask.enter("count", found.records, 1)
+    ask.enter("count", found.records, 1, moved=[found.records])
     noisy = ask.noise(found.cells["count"].to_numpy(), found.records, 1, "count")
     value = max(int(noisy.value[0]), 0)
     return ask.answer(
@@ -117,8 +117,9 @@ def total(
     ask = Ask(data, epsilon, ledger, purpose or f"total of {column}", seed)
     whole = _Plain(column, lower, upper)
     found = bounded_cells(data, (), whole, max_records=max_records, max_groups=1, words=ask.words("held"))
-    ask.enter("total", whole.most * found.records * whole.step, 1)
-    noisy = ask.noise(found.cells["sum"].to_numpy(), whole.most * found.records, 1, "sum")
+    moved = whole.most * found.records
+    ask.enter("total", moved * whole.step, 1, moved=[moved])
+    noisy = ask.noise(found.cells["sum"].to_numpy(), moved, 1, "sum")
     value = float(noisy.value[0]) * whole.step
     margin = noisy.margin() * whole.step
     return ask.answer(
@@ -160,9 +161,10 @@ def mean(
     ask = Ask(data, epsilon, ledger, purpose or f"mean of {column}", seed)
     number = Range(column, lower, upper)
     found = bounded_cells(data, (), number, max_records=max_records, max_groups=1, words=ask.words("held"))
-    ask.enter("mean", number.most * found.records * number.step, 2)
+    moved = number.most * found.records
+    ask.enter("mean", moved * number.step, 2, moved=[found.records, moved])
     people = ask.noise(found.cells["count"].to_numpy(), found.records, 2, "count")
-    steps = ask.noise(found.cells["sum"].to_numpy(), number.most * found.records, 2, "sum")
+    steps = ask.noise(found.cells["sum"].to_numpy(), moved, 2, "sum")
     many = max(float(people.value[0]), 1.0)
     value = min(max(number.middle + float(steps.value[0]) * number.step / many, lower), upper)
     # The count is off as well; how much that moves the mean grows with its distance from the middle.
@@ -215,10 +217,11 @@ def variance(
     words = ask.words("held")
     found = bounded_cells(data, (), first, max_records=max_records, max_groups=1, words=words)
     squares = bounded_cells(data, (), number, max_records=max_records, max_groups=1, words=words)
-    ask.enter("variance", first.most * found.records * first.step, 3)
+    moved, squared_moved = first.most * found.records, number.most * found.records
+    ask.enter("variance", moved * first.step, 3, moved=[found.records, moved, squared_moved])
     people = ask.noise(found.cells["count"].to_numpy(), found.records, 3, "count")
-    steps = ask.noise(found.cells["sum"].to_numpy(), first.most * found.records, 3, "sum")
-    squared = ask.noise(squares.cells["sum"].to_numpy(), number.most * found.records, 3, "squares")
+    steps = ask.noise(found.cells["sum"].to_numpy(), moved, 3, "sum")
+    squared = ask.noise(squares.cells["sum"].to_numpy(), squared_moved, 3, "squares")
     many = max(float(people.value[0]), 2.0)
     center = float(steps.value[0]) * first.step / many
     value = float(squared.value[0]) * number.step / many - center * center

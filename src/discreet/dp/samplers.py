@@ -117,8 +117,7 @@ def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Integers:
     >>> 3.8 < float(discrete_gaussian(Fraction(4), 100_000, os_words).var()) < 4.2
     True
     """
-    if not SMALLEST_VARIANCE <= variance <= LARGEST_VARIANCE:
-        raise ParameterError("The variance of discrete Gaussian noise must lie between 2^-20 and 2^40.")
+    check_variance(variance)
     variance = Fraction(variance)
     scale = math.isqrt(math.floor(variance)) + 1
     made = np.empty(size, dtype=np.int64)
@@ -130,6 +129,19 @@ def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Integers:
             made[own[kept]] = drawn[kept]
             own = own[~kept]
     return made
+
+
+def check_variance(variance: Fraction) -> None:
+    """Refuse a variance for which Gaussian noise could not be drawn exactly; to be asked before anything is spent.
+
+    Examples
+    --------
+    >>> check_variance(Fraction(4))
+    """
+    if not SMALLEST_VARIANCE <= variance <= LARGEST_VARIANCE:
+        raise ParameterError(
+            "The variance of discrete Gaussian noise must lie between 2^-20 and 2^40. Choose another epsilon or delta."
+        )
 
 
 def poisson(means: Sequence[Fraction], which: Integers, words: Words) -> Integers:

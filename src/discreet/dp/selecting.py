@@ -184,8 +184,10 @@ class SparseVector:
         ledger: Ledger | None = None,
         seed: int | None = None,
     ) -> None:
-        if isinstance(max_found, bool) or not isinstance(max_found, int) or not 1 <= max_found < 2**31:
-            raise ParameterError("max_found must be a whole number of 1 or more.")
+        if not isinstance(monotone, bool):
+            raise ParameterError("monotone must be True or False.")
+        if isinstance(max_found, bool) or not isinstance(max_found, int) or not 0 < max_found < 2**31:
+            raise ParameterError("max_found must be a whole number of 1 or more, and less than 2^31.")
         rational_epsilon(epsilon)
         fold = max_found if monotone else 2 * max_found
         share = 1 / (1 + fold ** (2 / 3))

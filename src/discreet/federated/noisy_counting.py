@@ -17,6 +17,7 @@ import polars as pl
 from discreet.arrays import Array
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.mechanisms import laplace
+from discreet.errors import ParameterError
 from discreet.federated.counting import cells_of, counted, declared_levels, rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
@@ -36,6 +37,10 @@ from discreet.wording import shown
 def _noisy_counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The counts of a site with noise of its own; a record is in one cell, so that it moves the answer by one."""
     exact = counted(holder, asked)
+    if exact.shape != (int(asked["size"]),):  # before it is paid for
+        raise ParameterError(
+            f"'{holder.name}' counts {len(exact):,} cells, and another number was asked for."
+        )
     purpose = f"joint counts by {', '.join(str(name) for name in asked['columns'])}"
     noisy = laplace(
         exact, sensitivity=1, epsilon=float(asked["epsilon"]), purpose=purpose, ledger=holder.ledger

@@ -17,6 +17,7 @@ from discreet.errors import InputError
 from discreet.files.exchanging import exchange
 from discreet.files.full_disk import full_disk, is_full
 from discreet.files.inputs import check_not_read, is_same, note_made, place_of
+from discreet.files.locks import rename_over
 from discreet.files.staging import MADE, REPLACED, staging
 from discreet.files.written import note_written
 
@@ -90,7 +91,7 @@ def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool, private: b
             # A private report must not become public.
             unfinished.chmod(target.stat().st_mode & 0o777)
         if overwrite:
-            unfinished.replace(target)
+            rename_over(unfinished, target)
         else:
             _publish_new(unfinished, target)
     note_made(target)
@@ -265,5 +266,14 @@ def _publish_new(unfinished: Path, target: Path) -> None:
     except FileExistsError:
         raise _appeared(target) from None
     except OSError:
-        # File systems without hard links (FAT, some network shares) only know the rename.
-        unfinished.replace(target)
+        # File systems without hard links (FAT, some network shares) only know the rename, which asks nobody: the name
+        # is taken first, by a file that only one can make.
+        try:
+            target.touch(exist_ok=False)
+        except FileExistsError:
+            raise _appeared(target) from None
+        try:
+            rename_over(unfinished, target)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise

@@ -9,7 +9,6 @@ was cut short is put back first.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
 import secrets
@@ -18,18 +17,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from discreet.files.locks import is_free, is_mine, lock, unlock, user_name
 
 NAME = re.compile(r"^\.discreet-[0-9a-f]{16}\.unfinished$")
 MADE, REPLACED = "new", "old"
 # Where the file system has no locks on folders, age tells: no write takes that long.
 _SURELY_OVER = 24 * 3600
-_PATIENCE = 5.0
-
-try:
-    fcntl: Any = importlib.import_module("fcntl")
-except ImportError:  # Windows has no locks on folders
-    fcntl = None
 
 
 @contextlib.contextmanager
@@ -42,27 +36,26 @@ def staging(parent: Path) -> Iterator[Path]:
     if NAME.match(parent.name):
         # A staging folder is held by whoever works in it: waiting for it would be waiting for oneself.
         folder.mkdir(mode=0o700)
-        lock = None
+        handle = None
     else:
         # Nobody sweeps while a folder is there and its lock is not yet taken.
         with _held_if_free(parent) as alone:
             _sweep(parent, alone=alone)
             folder.mkdir(mode=0o700)
-            lock = _lock(folder)
+            handle = lock(folder)
     try:
         yield folder
     finally:
         _remove(folder)
-        if lock is not None:
-            os.close(lock)
+        unlock(handle)
 
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Give a private folder for copies that only this run needs; those of killed runs are removed on the way in."""
-    place = Path(tempfile.gettempdir()) / f"discreet-{_user()}"
+    place = Path(tempfile.gettempdir()) / f"discreet-{user_name()}"
     place.mkdir(mode=0o700, exist_ok=True)
-    if place.is_symlink() or not _is_mine(place):
+    if place.is_symlink() or not is_mine(place):
         # Somebody else took the name: a folder nobody can guess, which is then only removed by this run.
         with tempfile.TemporaryDirectory(prefix="discreet-") as alone:
             yield Path(alone)
@@ -89,23 +82,10 @@ def _sweep(parent: Path, *, alone: bool) -> None:
 
 
 def _is_leftover(folder: Path, *, alone: bool) -> bool:
-    if folder.is_symlink() or not folder.is_dir() or not _is_mine(folder):
+    if folder.is_symlink() or not folder.is_dir() or not is_mine(folder):
         return False
-    if fcntl is None or not alone:
-        return _is_old(folder)
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return _is_old(folder)
-    finally:
-        os.close(handle)
-    return True
+    free = is_free(folder) if alone else None
+    return _is_old(folder) if free is None else free
 
 
 def _put_back(folder: Path, parent: Path) -> None:
@@ -142,45 +122,12 @@ def held(folder: Path) -> Iterator[bool]:
 
     Raises `BlockingIOError` where somebody else does not let it go.
     """
-    handle = _lock(folder)
+    handle = lock(folder)
     try:
         yield handle is not None
     finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _lock(folder: Path) -> int | None:
-    """Lock a folder until the handle is closed or the process ends; None where system or file system cannot."""
-    if fcntl is None:
-        return None
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
-    patience = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > patience:
-                os.close(handle)
-                raise
-            time.sleep(0.01)
-        except OSError:
-            os.close(handle)
-            return None
-        else:
-            return handle
-
-
-def _is_mine(folder: Path) -> bool:
-    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+        unlock(handle)
 
 
 def _is_old(folder: Path) -> bool:
     return time.time() - folder.stat().st_mtime > _SURELY_OVER
-
-
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "user"

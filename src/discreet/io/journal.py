@@ -25,7 +25,8 @@ def append_line(path: Path, line: str) -> None:
     >>> lines_of(file, begins='{"n"', what="numbers")
     ['{"n": 1}']
     """
-    content = (line + "\n").encode("utf-8")
+    # Half of a sign, as in file names of other systems, is written as JSON writes it.
+    content = (line + "\n").encode("utf-8", "backslashreplace")
     with explained(path.name, path.parent):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:

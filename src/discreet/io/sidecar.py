@@ -111,8 +111,15 @@ def save_text(content: str, path: str | Path, *, overwrite: bool, private: bool 
     """Write the text of a sidecar, a plan or a log, whole or not at all, and never over a data file."""
     target = Path(path)
     check_no_data(target, "this text")
+    try:
+        text = content.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(
+            f"'{target.name}' cannot be written: a name or value holds half of a sign, as file names of other systems "
+            "do. Rename it."
+        ) from None
     with replacing(target, overwrite=overwrite, private=private) as unfinished:
-        unfinished.write_text(content, encoding="utf-8")
+        unfinished.write_bytes(text)
     return target
 
 

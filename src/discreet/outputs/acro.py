@@ -334,4 +334,4 @@ def _with(output: dict[str, Any], more: list[Finding]) -> dict[str, Any]:
 
 
 def _json(document: Any) -> bytes:
-    return (json.dumps(document, indent=4, ensure_ascii=False) + "\n").encode("utf-8")
+    return (json.dumps(document, indent=4, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

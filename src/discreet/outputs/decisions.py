@@ -14,21 +14,20 @@ import hashlib
 import hmac
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError
+from discreet.files.atomic import explained
+from discreet.files.locks import alone
 from discreet.files.nesting import parsed_json
-from discreet.files.staging import held
 from discreet.io.journal import append_line
 
 DECISIONS = ("accept", "reject", "ask")
 KEY_VARIABLE = "DISCREET_REGISTER_KEY"
 REGISTER_ENDING = ".decisions.jsonl"
 _START = "0" * 64
-_PATIENCE = 5.0
 
 
 def append_decision(
@@ -141,40 +140,13 @@ def _append(  # noqa: PLR0917
 
 @contextlib.contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Hold the register for one writer: two lines with the same number would break the chain.
-
-    The lock on its folder goes with the process. A file as a lock, where a file system knows no other, stays behind
-    when its writer is killed.
-    """
-    with contextlib.ExitStack() as stack:
+    """Hold the register for one writer: two lines with the same number would break the chain."""
+    with contextlib.ExitStack() as stack, explained(file.name, file.parent):
         try:
-            if not stack.enter_context(held(file.parent)):
-                stack.enter_context(_locked_by_file(file))
-        except BlockingIOError:
-            raise InputError(f"Somebody else is writing to '{file.name}'. Try again in a moment.") from None
+            stack.enter_context(alone(file))
+        except BlockingIOError as error:
+            raise InputError(str(error)) from None
         yield
-
-
-@contextlib.contextmanager
-def _locked_by_file(file: Path) -> Iterator[None]:
-    lock = file.with_name(f".{file.name}.lock")
-    patience = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0o600))
-            break
-        except FileExistsError:
-            if time.monotonic() > patience:
-                raise InputError(
-                    f"Somebody else is writing to '{file.name}'. If not, remove the file '{lock.name}' beside it."
-                ) from None
-            time.sleep(0.05)
-        except OSError as error:
-            raise InputError(f"'{file.name}' cannot be written: {error.strerror}.") from error
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
 
 
 def read_decisions(path: str | Path) -> list[dict[str, Any]]:
@@ -232,7 +204,7 @@ def latest(path: str | Path) -> dict[str, dict[str, Any]]:
 
 def _hash(entry: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in entry.items() if name != "hash"}
-    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8")
+    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8", "backslashreplace")
     key = _key() if entry.get("keyed") else None
     return hmac.new(key, text, hashlib.sha256).hexdigest() if key else hashlib.sha256(text).hexdigest()
 

@@ -213,7 +213,7 @@ def _session_files(session: Recorder) -> dict[str, bytes]:
         "register": {"do_not_release": True, "entries": session.register.to_list()},
     }
     files[MANIFEST] = (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(
-        "utf-8"
+        "utf-8", "backslashreplace"
     )
     lines = [f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in files.items()]
     files[CHECKSUMS] = ("\n".join(lines) + "\n").encode("utf-8")

@@ -166,7 +166,7 @@ class Treatment(ABC):
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
-        stream = Stream(int(root), self.name, seeded=seed is not None, ledger=ledger)
+        stream = Stream(int(root), self.name, seeded=seed is not None, ledger=ledger, data=data)
         key = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
         if engine.is_lazy(data):
             data = data.with_metadata(watched(data.metadata, data.frame))

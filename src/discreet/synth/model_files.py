@@ -54,7 +54,7 @@ def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
             box.writestr(_entry(name), content)
             parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **about}
 
-        put(_STRUCTURE, structure.encode())
+        put(_STRUCTURE, structure.encode("utf-8", "backslashreplace"))
         for name, array in arrays.items():
             stream = io.BytesIO()
             np.lib.format.write_array(stream, array, allow_pickle=False)

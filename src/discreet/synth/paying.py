@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from discreet import dp
+from discreet.microdata import Microdata
 
 
 def pay_purely(
     ledger: dp.Ledger | None,
+    data: Microdata,
     mechanism: str,
     epsilon: float,
     *,
@@ -26,5 +28,6 @@ def pay_purely(
                 values=values,
                 purpose="synthetic file",
                 proved=proved,
-            )
+            ),
+            data=data,
         )

@@ -227,6 +227,8 @@ def document_plan(
     """
     rules = None if policy is None else Policy.load(policy)
     steps = plan if isinstance(plan, Plan) else Plan([plan])
+    if ledger is not None:  # numbered it is another file
+        ledger.check_source(data)
     numbered = Numbered.of(data)
     made = steps.apply(numbered.data, ledger=ledger, record_key=record_key, seed=seed, progress=progress)
     followed = numbered.column in made.data.schema

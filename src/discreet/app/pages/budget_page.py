@@ -23,7 +23,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
     widgets.opening(
         "The privacy budget of this file",
-        "Every release with a proved guarantee spends some of it. The ledger lies beside the file and holds no data.",
+        "Every release with a proved guarantee spends some of it. The ledger lies beside the file.",
     )
     watch.part(
         lambda: _found(journey),

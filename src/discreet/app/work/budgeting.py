@@ -25,7 +25,7 @@ def show_budget(bench: Bench, *, source: Mapping[str, Any]) -> dict[str, Any]:
 def open_budget(
     bench: Bench, *, source: Mapping[str, Any], epsilon: float | None, delta: float, unit: str
 ) -> dict[str, Any]:
-    """Set the budget of a file, once; the ledger lies beside it and holds no data."""
+    """Set the budget of a file, once; the ledger lies beside it."""
     with caused_by("epsilon"):
         if epsilon is None:
             raise ParameterError("Give epsilon: the budget of all releases together.")

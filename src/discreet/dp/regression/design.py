@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Floats
-from discreet.dp.contributions import unit_of
+from discreet.dp.contributions import Range, unit_of
 from discreet.engine import collect, scan
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -242,6 +242,7 @@ def _pair(bounds: Any, parameter: str, column: str) -> tuple[float, float]:
         raise ParameterError(
             f"{parameter} of column '{column}': the lower bound must be less than the upper one."
         )
+    Range(column, *pair)  # refuses bounds for which there is no arithmetic
     return float(pair[0]), float(pair[1])
 
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from discreet.arrays import Floats, Integers
 from discreet.dp.asking import Ask
-from discreet.dp.budget import rational_epsilon
+from discreet.dp.budget import noise_rate, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.cube_noise import cube_noise
 from discreet.dp.ledger import Ledger
@@ -115,6 +115,7 @@ def linear_regression(
     if not intercept:
         middle, half = 0.0, max(abs(y_bounds[0]), abs(y_bounds[1]))
     sums = _Sums.planned(design, mechanism, float(epsilon), replaced=adjacency == "replace")
+    rate = noise_rate(epsilon, sums.moved)
     if ledger is not None:
         ledger.spend(
             Cost(
@@ -126,10 +127,10 @@ def linear_regression(
                 sensitivity=sums.moved / sums.fine,
                 values=sums.many,
                 purpose=ask.purpose,
-            )
+            ),
+            data=data,
         )
     exact = sums.added_up(design, middle, half)
-    rate = rational_epsilon(Fraction(epsilon) / sums.moved)
     noise = (cube_noise if mechanism == "k-norm" else discrete_laplace)(rate, sums.many, ask.words("linear"))
     squares, crosses = sums.unpacked((exact + noise) / sums.fine)
     theta, ridge = _solved(squares, crosses, sums.deviation(rate, mechanism))

@@ -203,7 +203,8 @@ def quantile_regression(
     ask = Ask(data, budget.epsilon or 1.0, ledger, purpose or f"quantile regression of {y}", seed)
     fits = [prepared(mechanism, design, one, asked) for one in taus]
     if ledger is not None and mechanism != "nonprivate":
-        ledger.spend(budget.cost(mechanism, design, adjacency, ask, proved=not fits[0].why_none))
+        cost = budget.cost(mechanism, design, adjacency, ask, proved=not fits[0].why_none)
+        ledger.spend(cost, data=data)
     try:
         drawn = [fit.draw() for fit in fits]
     except DiscreetError as error:

@@ -59,7 +59,8 @@ def delta_of(k: int, epsilon: float, rate: float) -> float:
     from scipy.stats import binom
 
     gamma = telling_share(epsilon, rate)
-    spread = gamma * math.log(gamma / rate) + (1 - gamma) * math.log((1 - gamma) / (1 - rate))
+    # 1 - gamma is (1 - rate) exp(-epsilon), which stays a number where gamma is rounded to 1.
+    spread = gamma * math.log(gamma / rate) - (1 - rate) * math.exp(-epsilon) * epsilon
     n = max(math.ceil(k / gamma - 1 - 1e-9), 1)
     worst, length = 0.0, 64
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from discreet.dp import rational_epsilon
 from discreet.guarantees import DifferentialPrivacy
 from discreet.synth.bayesian_network.structure import Node
 
@@ -23,6 +24,19 @@ class Budgets:
         if within_bin == "histogram2" and has_numbers:
             return cls(epsilon / 4, epsilon / 2, epsilon / 4)
         return cls(epsilon / 2, epsilon / 2)
+
+    def check_drawable(self, columns: int, numbers: int) -> None:
+        """Refuse a budget whose shares are too small to be drawn exactly, before it is spent.
+
+        How many tables are counted follows from the network; there are never more than columns.
+        """
+        for share, draws in (
+            (self.structure, columns - 1),
+            (self.counts, 2 * columns),
+            (self.bins, 2 * numbers),
+        ):
+            if share and draws:
+                rational_epsilon(share, draws)
 
 
 def shared_table(network: Sequence[Node]) -> int:

@@ -175,7 +175,7 @@ class BayesianNetwork(Synthesizer):
         """Learn the network and its counts; with a ledger the price is entered before noise is drawn."""
         require_microdata(data)
         frame = engine.collect(data)
-        stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None, ledger=ledger)
+        stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None, ledger=ledger, data=data)
         names, keys, left_out = self._columns(data, frame)
         if len(names) < 2:
             raise ParameterError("A network needs at least two columns. Name fewer columns in leave_out.")
@@ -196,6 +196,7 @@ class BayesianNetwork(Synthesizer):
         budgets = Budgets.of(
             self.epsilon, self.within_bin, has_numbers=any(a.edges is not None for a in attributes)
         )
+        budgets.check_drawable(len(names), sum(a.edges is not None for a in attributes))
         stream.enter(claimed(self.epsilon), _NO_NOISE, purpose="synthetic file")
         network = self._structure(coded, budgets.structure, stream.child("structure"))
         joint = shared_table(network) if self.epsilon else 0

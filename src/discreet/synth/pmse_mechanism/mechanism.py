@@ -226,6 +226,7 @@ class PMSEMechanism(Synthesizer):
         reach = pmse_sensitivity(n, kind=self.sensitivity)
         pay_purely(
             ledger,
+            data,
             "pmse-mechanism",
             self.epsilon,
             values=self.n_datasets,

@@ -117,7 +117,7 @@ class NoisyBayes(Synthesizer):
                 f"epsilon is shared by {parts:,} statistics, which leaves each too little to be drawn exactly. "
                 "Raise it, or take fewer datasets or columns."
             )
-        pay_purely(ledger, "noisy-bayes", self.epsilon, values=parts)
+        pay_purely(ledger, data, "noisy-bayes", self.epsilon, values=parts)
         widths = np.array([2 * each.most * each.step for each in ranges])
         reach = sensitivities(widths, n)
         if (np.sqrt(2) * np.diag(reach[1]) / share > widths**2).any():

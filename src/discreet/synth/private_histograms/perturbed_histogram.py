@@ -91,7 +91,7 @@ class PerturbedHistogram(Synthesizer):
         box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
         rate = dp.rational_epsilon(self.epsilon, 2)
         counts = np.bincount(box.encode(frame), minlength=box.cells)
-        pay_purely(ledger, "perturbed-histogram", self.epsilon, values=box.cells, sensitivity=2.0)
+        pay_purely(ledger, data, "perturbed-histogram", self.epsilon, values=box.cells, sensitivity=2.0)
         stream = Stream(seed_of(seed), "perturbed-histogram", seeded=seed is not None)
         noisy = counts + dp.discrete_laplace(rate, box.cells, stream.words("counts"))
         fitted = FittedCells(

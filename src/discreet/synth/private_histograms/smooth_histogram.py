@@ -108,7 +108,7 @@ class SmoothHistogram(Synthesizer):
         cells = box.encode(frame)
         rows = self.n_rows or len(cells)
         weight = exact_weight(box.cells, len(cells), rows, self.epsilon)
-        pay_purely(ledger, "smooth-histogram", self.epsilon, values=rows)
+        pay_purely(ledger, data, "smooth-histogram", self.epsilon, values=rows)
         stream = Stream(seed_of(seed), "smooth-histogram", seeded=seed is not None)
         words = stream.words("rows")
         even = dp.bernoulli([weight], np.zeros(rows, dtype=np.int64), words)

@@ -70,7 +70,7 @@ class _Counted(Synthesizer):
         rho = dp.largest_rho(self.epsilon, self.delta)
         self.check_budget(file, rho)
         if ledger is not None:
-            ledger.spend(file.cost(self.name, self))
+            ledger.spend(file.cost(self.name, self), data=data)
         stream = Stream(seed_of(seed), self.name, seeded=seed is not None)
         codes = file.bounded(stream.words("whose"))
         alone = measured_alone(self, file, codes, ALONE * rho, stream)

@@ -269,7 +269,7 @@ class Sequential(Synthesizer):
             )
         check_columns(data.columns)
         frame = engine.collect(data)
-        stream = Stream(seed_of(seed), "sequential", seeded=seed is not None, ledger=ledger)
+        stream = Stream(seed_of(seed), "sequential", seeded=seed is not None, ledger=ledger, data=data)
         unit = unit_of(self, data, frame)
         if unit is not None:
             stream.enter(None, "records of one unit are drawn one after the other.")

@@ -97,7 +97,7 @@ class MultiTableRelease:
                 frame.write_parquet(draft / name)
                 listed.append({"columns": sorted(columns), "rows": frame.height, "file": name})
             text = json.dumps({"format": _FORMAT, "tables": listed}, indent=1, ensure_ascii=False)
-            (draft / _MANIFEST).write_text(text, encoding="utf-8")
+            (draft / _MANIFEST).write_text(text, encoding="utf-8", errors="backslashreplace")
         return place
 
     @classmethod

@@ -117,17 +117,17 @@ class NoisyCounts(TableProtection):
             "knowledge and no other table of these people is drawn",
         )
         public = self.domain == "public" and domain_is_declared(table)
+        # One record is counted in every published cell that its inner cell is part of.
+        added = self.margins == "added"
+        shares = 1 if added or not table.x.nnz else int(table.x.sum(axis=1).max())
+        each_cell = dp.rational_epsilon(self.epsilon, shares)
         stream.enter(
             claim if public else None, CODES_OF_THE_DATA, purpose=f"table by {', '.join(table.dimensions)}"
         )
-        if self.margins == "added":
-            shares = 1
-            small = self._noisy(inner, dp.rational_epsilon(self.epsilon), stream.words("inner"))
+        if added:
+            small = self._noisy(inner, each_cell, stream.words("inner"))
             cells = added_up(table, small)
         else:
-            # One record is counted in every published cell that its inner cell is part of.
-            shares = int(table.x.sum(axis=1).max()) if table.x.nnz else 1
-            each_cell = dp.rational_epsilon(self.epsilon, shares)
             cells = self._noisy(published, each_cell, stream.words("cells"))
             place = {key: at for at, key in enumerate(table.keys)}
             at = [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()]
