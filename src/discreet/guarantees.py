@@ -33,6 +33,13 @@ CODES_OF_THE_DATA = (
     "hierarchies= that list all codes and with zeros='all', and say domain='public'."
 )
 _TELLS_ALL = 10.0  # epsilon from which the factor is no longer worth a number
+NOT_COMPARED = (
+    "How far it is from the original is not said here: such figures come from the data, were not paid for, and would "
+    "undo the guarantee. Compute them apart, for the house alone."
+)
+"""What stands beside a guarantee in place of figures that compare a release with its original."""
+CONFIDENTIAL = "Confidential: this log holds figures of the data. Keep it as the data are kept, and apart from the release."
+"""What the internal face of a log says of itself."""
 PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
 
 _FURTHER = "Further records of the same person, where what counts is a record."

@@ -66,6 +66,18 @@ def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
     return queried(data, frame)
 
 
+def in_kind_alone(data: Microdata, frame: pl.DataFrame) -> Any:
+    """Return new records in the kind of frame of a file and in types of their own; none of the file comes along."""
+    kind = data.wrapped.implementation
+    if kind.is_pandas():
+        import pandas as pd
+
+        return pd.DataFrame({name: _pandas_column(frame[name], None) for name in frame.columns}, copy=False)
+    if kind.is_pyarrow():
+        return frame.to_arrow()
+    return frame if isinstance(data.wrapped, nw.DataFrame) else queried(data, frame)
+
+
 def queried(data: Microdata, frame: pl.DataFrame) -> Any:
     """Hand a table over as a query of the engine that holds a file."""
     return frame.lazy() if data.wrapped.implementation.is_polars() else uploaded(data, frame).to_native()

@@ -18,6 +18,7 @@ from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
+from discreet.dp.contributions import refuse_several_records
 from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.paying import pay_purely
 from discreet.synth.pmse_mechanism.drawing import (
@@ -33,7 +34,7 @@ from discreet.synth.pmse_mechanism.drawing import (
 from discreet.synth.pmse_mechanism.fitted import FittedParameters
 from discreet.synth.pmse_mechanism.regressions import Regressions, columns_declared
 from discreet.synth.pmse_mechanism.trees import DEEPEST, best_pmse, quantile_cuts
-from discreet.synth.private_marginals.naming import left_out_of, listed, refuse_several_records
+from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _APPROACHED = (

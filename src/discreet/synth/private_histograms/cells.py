@@ -14,9 +14,10 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.dp.contributions import refuse_several_records
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_marginals.declaring import declared
-from discreet.synth.private_marginals.naming import left_out_of, listed, refuse_several_records
+from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream
 
 MOST_CELLS = 10_000_000

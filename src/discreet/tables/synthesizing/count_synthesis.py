@@ -112,15 +112,10 @@ class _CountSynthesis(TableProtection):
             means = fit.means
             notes.append(f"Cells were drawn around a log-linear model of the margins {self.model}.")
         added = alpha * len(counts)
-        if added > _INFLATED * max(int(counts.sum()), 1):
-            text = (
-                f"alpha adds {added:,.0f} units to the expected total over {len(counts):,} cells, more than 5 % of "
-                f"the "
-                "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=."
-            )
-            warnings.warn(text, DiscreetWarning, stacklevel=4)
         account = self.accounted(alpha) if alpha > 0 else {}
         claim, why = self._claim(table, alpha, account)
+        if claim is None:
+            _warn_of_inflation(added, counts)
         stream.enter(claim, why, purpose=f"table by {', '.join(table.dimensions)}")
         drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
         made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
@@ -219,6 +214,17 @@ class _CountSynthesis(TableProtection):
             expected.join(seen, on="count", how="left")
             .with_columns(pl.col("cells").fill_null(0))
             .sort("count")
+        )
+
+
+def _warn_of_inflation(added: float, counts: Integers) -> None:
+    """Say where pseudocounts swamp the table; beside a guarantee the total is not to be told."""
+    if added > _INFLATED * max(int(counts.sum()), 1):
+        warnings.warn(
+            f"alpha adds {added:,.0f} units to the expected total over {len(counts):,} cells, more than 5 % of the "
+            "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=.",
+            DiscreetWarning,
+            stacklevel=5,
         )
 
 
