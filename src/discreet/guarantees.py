@@ -38,7 +38,9 @@ NOT_COMPARED = (
     "undo the guarantee. Compute them apart, for the house alone."
 )
 """What stands beside a guarantee in place of figures that compare a release with its original."""
-CONFIDENTIAL = "Confidential: this log holds figures of the data. Keep it as the data are kept, and apart from the release."
+CONFIDENTIAL = (
+    "Confidential: this log holds figures of the data. Keep it as the data are kept, apart from the release."
+)
 """What the internal face of a log says of itself."""
 PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Floats, Integers
+from discreet.dp.contributions import refuse_several_records
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
@@ -68,7 +69,8 @@ class BayesianNetwork(Synthesizer):
         Most columns that one is drawn from. None: 2 without noise; with noise 3, 2 or 1, as many as keep the counts
         useful.
     epsilon
-        Privacy budget; 0 adds no noise and gives no guarantee. Half of it pays for the structure, half for the counts
+        Privacy budget; 0 adds no noise and gives no guarantee. The guarantee is one for records, so that a file with a
+        role ``person`` or ``contributor`` is refused (`MST` and `AIM` bound what a person adds). Half of it pays for the structure, half for the counts
         (a quarter each, and half for the counts, with ``within_bin="histogram2"``).
     domain
         ``{column: [levels]}``, or ``(low, high)`` for a number. With ``epsilon`` every column needs one unless its type
@@ -174,6 +176,8 @@ class BayesianNetwork(Synthesizer):
     ) -> FittedBayesianNetwork:
         """Learn the network and its counts; with a ledger the price is entered before noise is drawn."""
         require_microdata(data)
+        if self.epsilon:
+            refuse_several_records(data)
         frame = engine.collect(data)
         stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None, ledger=ledger)
         names, keys, left_out = self._columns(data, frame)
