@@ -32,6 +32,10 @@ CODES_OF_THE_DATA = (
     "the codes and cells of the table were read from the data. Where they are public knowledge, build the table with "
     "hierarchies= that list all codes and with zeros='all', and say domain='public'."
 )
+SEVERAL_RECORDS = (
+    "the noise hides one record, and the file says that a person may have several. Keep one record a person and leave "
+    "out the role, or use discreet.dp.table, which bounds what a person adds."
+)
 _TELLS_ALL = 10.0  # epsilon from which the factor is no longer worth a number
 NOT_COMPARED = (
     "How far it is from the original is not said here: such figures come from the data, were not paid for, and would "

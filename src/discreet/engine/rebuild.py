@@ -88,15 +88,19 @@ def without_records(
 ) -> Any:
     """Return the columns of a table in the kind of frame of the file, without records.
 
-    A pandas category carries the values that were read; where ``levels`` declare others it carries those alone.
+    Where ``levels`` were declared, the columns have the types of the table, which were declared too; a pandas category
+    carries the declared levels and no value that was read.
     """
     kind = data.wrapped.implementation
+    if levels is not None:
+        made = in_kind_alone(data, frame.clear())
+        if kind.is_pandas():
+            for name, declared in levels.items():
+                if declared is not None and name in made and hasattr(data.frame[name], "cat"):
+                    made[name] = data.frame[name].head(0).cat.set_categories(declared.to_list())
+        return made
     if kind.is_pandas():
-        empty = data.frame[frame.columns].head(0).copy()
-        for name, declared in (levels or {}).items():
-            if declared is not None and name in empty and hasattr(empty[name], "cat"):
-                empty[name] = empty[name].cat.set_categories(declared.to_list())
-        return empty
+        return data.frame[frame.columns].head(0).copy()
     if kind.is_pyarrow():
         return data.frame.select(frame.columns).schema.empty_table()
     return in_kind(data, frame.clear())

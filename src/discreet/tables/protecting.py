@@ -25,8 +25,10 @@ from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import (
+    CODES_OF_THE_DATA,
     CONFIDENTIAL,
     NOT_COMPARED,
+    SEVERAL_RECORDS,
     DifferentialPrivacy,
     Spending,
     public_and_internal,
@@ -50,9 +52,9 @@ __all__ = [
     "Values",
     "added_up",
     "counts_of",
-    "domain_is_declared",
     "neighbors_of",
     "released",
+    "why_not_claimed",
 ]
 
 Values = Mapping[str, Array]
@@ -351,6 +353,12 @@ def neighbors_of(table: Table) -> str:
     return f"adding or removing one of the units that '{table.counted}' counts"
 
 
-def domain_is_declared(table: Table) -> bool:
-    """Whether all codes were given with the table, so that neither a code nor a missing cell tells of the data."""
-    return all(dimension.declared for dimension in table.hierarchy.values())
+def why_not_claimed(table: Table, domain: str | None) -> str:
+    """Why noise on the cells of a table proves nothing; empty where it does.
+
+    Codes must have been given with the table, so that neither a code nor a missing cell tells of the data, and a person
+    must have one record.
+    """
+    if domain != "public" or not all(dimension.declared for dimension in table.hierarchy.values()):
+        return CODES_OF_THE_DATA
+    return SEVERAL_RECORDS if table.knows_contributors else ""

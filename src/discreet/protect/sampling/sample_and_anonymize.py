@@ -97,7 +97,8 @@ class SampleAndAnonymize(Treatment):
     on a second sample, independent of the one released; both parts then compose. Records are released in random
     order. The privacy is that of one record: a file with a role ``person`` or ``contributor`` is refused, and
     households are not covered as a whole. Samples and the choice of levels are drawn exactly (`discreet.dp`), without
-    a seed from the operating system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are in the internal log only.
+    a seed from the operating system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are
+    in the internal log only.
 
     What is released is what was counted: every released column is written as text (``1`` and ``1.0`` are both ``1``),
     with ``*`` at the top of its hierarchy, and neither types, lists of levels, labels nor other columns of the file go
@@ -303,7 +304,8 @@ class SampleAndAnonymize(Treatment):
             self.epsilon,
             self.delta,
             against="adding or removing one record",
-            covers=f", for the released columns {', '.join(released)}, with hierarchies that do not come from this file",
+            covers=f", for the released columns {', '.join(released)}, with hierarchies that do not come from this "
+            "file",
         )
 
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Floats
+from discreet.declared_types import as_declared, in_type
+from discreet.dp.contributions import refuse_several_records
 from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.errors import DiscreetWarning, ParameterError
@@ -18,7 +21,6 @@ from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
-from discreet.dp.contributions import refuse_several_records
 from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.paying import pay_purely
 from discreet.synth.pmse_mechanism.drawing import (
@@ -210,7 +212,7 @@ class PMSEMechanism(Synthesizer):
         names = [name for name in data.columns if name not in left_out]
         if not names:
             raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
-        frame = engine.collect(data, names)
+        frame = _typed(engine.collect(data, names), self.prior or {}, self.domain or {})
         generator = Regressions(
             tuple(
                 columns_declared(
@@ -364,6 +366,16 @@ class PMSEMechanism(Synthesizer):
         }
         refuse_several_records(data)
         return left_out_of(data, named)
+
+
+def _typed(frame: pl.DataFrame, prior: Mapping[str, Any], domain: Mapping[str, Any]) -> pl.DataFrame:
+    """Numbers with a prior as decimals, all others in the type of their levels."""
+    levels = {name: list(own) if isinstance(own, tuple) else own for name, own in domain.items()}
+    numbers = [name for name in frame.columns if name in prior and frame[name].dtype.is_numeric()]
+    typed = frame.with_columns(in_type(frame[name], pl.Float64()) for name in numbers)
+    return typed.with_columns(
+        as_declared(frame[name], own, ranged=False) for name, own in levels.items() if name in frame.columns
+    )
 
 
 def _mode_widths(thetas: Floats, qualities: Floats) -> Floats:

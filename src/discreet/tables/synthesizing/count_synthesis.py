@@ -14,7 +14,7 @@ import polars as pl
 from discreet import dp
 from discreet.arrays import Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
-from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
+from discreet.guarantees import DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.building.rolling import possible_cells
 from discreet.tables.protecting import (
@@ -24,8 +24,8 @@ from discreet.tables.protecting import (
     TableProtection,
     added_up,
     counts_of,
-    domain_is_declared,
     neighbors_of,
+    why_not_claimed,
 )
 from discreet.tables.synthesizing.count_laws import (
     MixedPoisson,
@@ -173,8 +173,8 @@ class _CountSynthesis(TableProtection):
             return None, "without a pseudocount one person can change what is possible at all."
         if self.model != "saturated":
             return None, "the fitted model depends on everybody, and no bound on that is proved."
-        if self.domain != "public" or not domain_is_declared(table):
-            return None, CODES_OF_THE_DATA
+        if why := why_not_claimed(table, self.domain):
+            return None, why
         epsilon, delta = self.copies * account["epsilon"], self.copies * account["delta"]
         if not self.drawn_exactly:
             return None, (
