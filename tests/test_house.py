@@ -20,7 +20,7 @@ FLOORS = (
     "plain_values wording quiet_panics",
     "draw_kernels value_text",
     "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays "
-    "interval_search",
+    "interval_search guarantees declared_types",
     "verdicts figure_words method_cards",
     "results",
     "described",
@@ -46,7 +46,6 @@ FLOORS = (
     "loss",
     "trees",
     "networks",
-    "guarantees",
     "dp",
     "risk",
     "protect",

@@ -36,6 +36,7 @@ SEVERAL_RECORDS = (
     "the noise hides one record, and the file says that a person may have several. Keep one record a person and leave "
     "out the role, or use discreet.dp.table, which bounds what a person adds."
 )
+NO_PROOF = "nothing is proved for how this was made."
 _TELLS_ALL = 10.0  # epsilon from which the factor is no longer worth a number
 NOT_COMPARED = (
     "How far it is from the original is not said here: such figures come from the data, were not paid for, and would "
@@ -160,7 +161,7 @@ def settled(claim: DifferentialPrivacy | None, why_none: str, *, seeded: bool) -
     True
     """
     if claim is None:
-        return None, why_none
+        return None, why_none or NO_PROOF
     return (None, SEEDED) if seeded else (claim.told, "")
 
 

@@ -31,6 +31,7 @@ def release_tables(
 ) -> None:
     """Make a release of many tables and write it to a folder."""
     from discreet.synth import MultiTable
+    from discreet.synth.syndiffix.preparing import NOT_PRIVATE
 
     if out is None:
         raise ParameterError("Say which folder the tables go to with --out FOLDER.")
@@ -51,6 +52,7 @@ def release_tables(
         "tables": [{"columns": table["columns"], "rows": table["rows"]} for table in release.manifest],
         "empty": empty,
         "guarantee": None,
+        "why_none": NOT_PRIVATE,
     }
     if json:
         options.print_json(summary)
@@ -58,7 +60,7 @@ def release_tables(
     say(f"{len(release.tables):,} tables in {place.name}, with a manifest.")
     if empty:
         say(f"{empty:,} of them are empty: every range held too few people to be shown.")
-    say("No guarantee: thresholds and noise that sticks protect, no epsilon is claimed.")
+    say(f"No guarantee: {NOT_PRIVATE}")
 
 
 def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
@@ -108,6 +110,7 @@ def synthesize_linked(
         "unplaced": fitted.unplaced,
         "seconds": seconds,
         "guarantee": None,
+        "why_none": fitted.why_none,
     }
     if json:
         options.print_json(summary)
@@ -122,6 +125,7 @@ def synthesize_linked(
     say(
         f"Wrote {Path(out).name} in {seconds} s. Every child has a parent; synthetic is not the same as safe."
     )
+    say(f"No guarantee: {fitted.why_none}")
 
 
 def plan_of_tables(plan: Path | None) -> dict[str, Any]:

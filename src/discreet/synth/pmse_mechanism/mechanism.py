@@ -204,7 +204,7 @@ class PMSEMechanism(Synthesizer):
     ) -> FittedParameters:
         """Draw parameters; with a ledger the price is entered before."""
         require_microdata(data)
-        why = self._why_no_claim()
+        why = self.why_never
         refuse_seeded(ledger, seed)
         if ledger is not None and self.quality == "greedy-tree":
             raise ParameterError(f"A ledger takes releases with a guarantee, and there is none: {why}")
@@ -277,7 +277,9 @@ class PMSEMechanism(Synthesizer):
         )
         return fitted.promise(None if why else claim, why, seeded=stream.seeded, ledger=ledger)
 
-    def _why_no_claim(self) -> str:
+    @property
+    def why_never(self) -> str:  # type: ignore[override]
+        """Why nothing can be claimed with this quality or this sampler; empty where something can."""
         if self.quality == "greedy-tree":
             return _GREEDY
         return "" if self.sampler == "candidates" else _APPROACHED
