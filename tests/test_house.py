@@ -21,7 +21,7 @@ FLOORS = (
     "draw_kernels value_text",
     "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays "
     "interval_search guarantees declared_types",
-    "verdicts figure_words method_cards",
+    "verdicts figure_words method_cards release_count",
     "results",
     "described",
     "comparison_results expression_functions roles",

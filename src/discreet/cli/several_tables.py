@@ -31,7 +31,6 @@ def release_tables(
 ) -> None:
     """Make a release of many tables and write it to a folder."""
     from discreet.synth import MultiTable
-    from discreet.synth.syndiffix.preparing import NOT_PRIVATE
 
     if out is None:
         raise ParameterError("Say which folder the tables go to with --out FOLDER.")
@@ -52,7 +51,7 @@ def release_tables(
         "tables": [{"columns": table["columns"], "rows": table["rows"]} for table in release.manifest],
         "empty": empty,
         "guarantee": None,
-        "why_none": NOT_PRIVATE,
+        "why_none": release.why_none,
     }
     if json:
         options.print_json(summary)
@@ -60,7 +59,7 @@ def release_tables(
     say(f"{len(release.tables):,} tables in {place.name}, with a manifest.")
     if empty:
         say(f"{empty:,} of them are empty: every range held too few people to be shown.")
-    say(f"No guarantee: {NOT_PRIVATE}")
+    say(f"No guarantee: {release.why_none}")
 
 
 def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
