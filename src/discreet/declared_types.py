@@ -122,7 +122,7 @@ def all_declared(
     frame: pl.DataFrame, domain: Mapping[str, Any], borders: Mapping[str, Sequence[Any]] | None = None
 ) -> pl.DataFrame:
     """Bring the columns of a table to the types of their declared levels, ranges or borders."""
-    given = {name: (own, None) for name, own in domain.items()}
+    given: dict[str, tuple[Any, bool | None]] = {name: (own, None) for name, own in domain.items()}
     given |= {name: (own, True) for name, own in (borders or {}).items()}
     return frame.with_columns(
         as_declared(frame[name], own, ranged=ranged)

@@ -23,11 +23,14 @@ from discreet.files.nesting import parsed_json
 
 _FORMAT = "discreet count of releases 1"
 _PATIENCE = 10.0  # seconds that a count is waited for while another program enters a table
-STICKS_TO_ONE_TABLE = (
+OTHER_TABLES_DIFFER = (
     "The noise belongs to one table: another table of the same people (one more column, a filter, another level) has "
-    "other noise, and the mean of many such tables comes to the true counts. Publish few tables of the same people, "
-    "and name count_file= (--set count_file=FILE) to have them counted and limited."
+    "other noise, and the mean of many such tables comes to the true counts. Publish few tables of the same people."
 )
+STICKS_TO_ONE_TABLE = (
+    f"{OTHER_TABLES_DIFFER} To have them counted and limited, name count_file= (--set count_file=FILE)."
+)
+"""What is said where a table could be counted and is not."""
 
 
 def most_tables(variance: float) -> int:

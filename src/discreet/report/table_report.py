@@ -109,11 +109,7 @@ def render_table_report(
         charts=tuple(table_view.level_chart(lost)) if lost else (),
         facts=_facts(case),
         figures=[(_label(n), n, flat(v)) for n, v in jsonable(case.figures).items() if v is not None],
-        losses=[
-            (_label(name), name, worded(name, figure, measure=lost.name))
-            for name, figure in (lost.figures.items() if lost else ())
-            if figure is not None
-        ],
+        losses=[] if lost is None else _figures(lost),
         not_compared=NOT_COMPARED,
         settings=[
             (name, flat(value)) for name, value in jsonable(case.settings).items() if value is not None
@@ -216,6 +212,14 @@ def _facts(case: _Case) -> list[tuple[str, str]]:
         ("Published cells", f"{published:,}"),
         ("Left out", f"{len(case.after) - published:,}"),
         ("Inner cells", f"{table.inner.height:,}"),
+    ]
+
+
+def _figures(lost: Measure) -> list[tuple[str, str, str]]:
+    return [
+        (_label(name), name, worded(name, figure, measure=lost.name))
+        for name, figure in lost.figures.items()
+        if figure is not None
     ]
 
 
