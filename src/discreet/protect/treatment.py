@@ -191,8 +191,8 @@ class Treatment(ABC):
         if change.roles:
             treated = treated.with_roles(**change.roles)
         if change.private is not None:
-            # The checksum of the file, its number of rows and its labels were read from it, and were not paid for.
-            treated = treated.with_metadata(Metadata(source=data.metadata.source))
+            # The checksum of the file and its number of rows were read from the records, and were not paid for.
+            treated = treated.with_metadata(treated.metadata.without_readings())
         changed, suppressed = _changed_cells(data, change)
         emptied = [
             name for name in suppressed if change.columns[name].null_count() == len(change.columns[name])
@@ -292,7 +292,8 @@ def _treated(data: Microdata, change: Change) -> Microdata:
         return data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )
-    return data.with_frame(engine.in_kind_alone(data, change.frame))
+    made = data.with_frame(engine.in_kind_alone(data, change.frame))
+    return made.with_metadata(Metadata(source=data.metadata.source))
 
 
 def _in_memory(data: Microdata, change: Change, key: tuple[str, ...]) -> Change:

@@ -366,11 +366,11 @@ def empty_like(
     """Return the file without its records: same kind of frame, same columns, same roles.
 
     ``frame`` is the file in memory, or some columns of it. ``levels`` are what was declared of columns under a
-    guarantee: the types are then those of ``frame``, and neither levels nor anything else that was read of the file
-    (its checksum, its number of rows, its labels) comes along.
+    guarantee: the types are then those of ``frame``, and neither levels nor what was read from the records (checksum,
+    number of rows) comes along.
     """
     made = data.with_frame(engine.without_records(data, frame, levels))
-    return made if levels is None else made.with_metadata(Metadata(source=data.metadata.source))
+    return made if levels is None else made.with_metadata(data.metadata.without_readings())
 
 
 def load(path: str | Path) -> Fitted:
