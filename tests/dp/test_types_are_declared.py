@@ -12,7 +12,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Microdata, dp, synth
+from discreet import Microdata, dp, protect, synth
 from discreet.declared_types import as_declared, is_range
 from discreet.errors import ColumnError
 from discreet.microdata import Metadata
@@ -94,6 +94,19 @@ def test_levels_of_a_category_are_the_declared_ones_in_declared_order():
     known = USUAL.to_pandas().astype({"sex": pd.CategoricalDtype(["rare", "m", "f"])})
     other = synth.MST(1.0, domain=DOMAIN).fit(Microdata(known)).sample(20).frame
     assert list(other["sex"].cat.categories) == ["f", "m"]
+
+
+@pytest.mark.parametrize("known", [["rare", "m", "f"], ["f", "m"]])
+def test_levels_of_randomized_values_are_those_of_the_matrix(known):
+    stay = {"f": {"f": 0.7, "m": 0.3}, "m": {"f": 0.3, "m": 0.7}}
+    asked = protect.Pram(columns=["sex"], matrix={"sex": stay}, invariant=False)
+    listed = USUAL.select(pl.col("sex").cast(pl.Enum(known)))
+    assert asked.apply(Microdata(listed)).data.frame.schema["sex"] == pl.Enum(["f", "m"])
+    for ordered in (True, False):
+        frame = USUAL.select("sex").to_pandas().astype({"sex": pd.CategoricalDtype(known, ordered=ordered)})
+        made = asked.apply(Microdata(frame))
+        assert made.guarantee
+        assert list(made.data.frame["sex"].cat.categories) == ["f", "m"]
 
 
 def test_a_private_file_knows_neither_checksum_nor_size_of_its_original():

@@ -211,6 +211,8 @@ def _pandas_column(series: pl.Series, old: Any) -> Any:
     if old is None or (old == fresh.dtype and not isinstance(old, pd.CategoricalDtype)):
         return fresh
     if isinstance(old, pd.CategoricalDtype):
+        if isinstance(series.dtype, pl.Enum) and series.dtype.categories.to_list() != list(old.categories):
+            return fresh  # levels of its own, which were declared
         known = set(old.categories)
         values = series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series
         fits = set(values.drop_nulls().unique().to_list()) <= known
