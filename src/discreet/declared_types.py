@@ -99,7 +99,8 @@ def as_declared(series: pl.Series, domain: Any, *, ranged: bool | None = None) -
         )
     values = list(domain)
     wanted = type_of_values(values, series.name)
-    if wanted == pl.Int64 and (is_range(domain) if ranged is None else ranged):
+    ranged = is_range(domain) if ranged is None else ranged
+    if wanted == pl.Int64 and ranged and not series.dtype.is_integer():
         # The nearest whole number within the range; a number of any size can be held to it.
         series = in_type(series, pl.Float64()).clip(float(min(values)), float(max(values))).round()
     if series.dtype.is_numeric():

@@ -73,7 +73,8 @@ class PMSEMechanism(Synthesizer):
         The privacy budget of all parameters that are drawn.
     prior
         ``{column: (center, spread)}`` of every number: about where its values lie, known without the data. In these
-        units parameters (intercepts, slopes, log standard deviations) are normal around 0.
+        units parameters (intercepts, slopes, log standard deviations) are normal around 0. Numbers come back as
+        decimals.
     domain
         ``{column: [levels]}`` of every category.
     never_missing
