@@ -74,7 +74,7 @@ def _unknown_table(records: int, runs: int) -> npt.ArrayLike:
     """The noisy count of a cell, and -1 where it is not shown at all."""
     asked = dp.table(_many_cells(records, runs), "cell", epsilon=1.0, delta=1e-3).detail["table"]
     counts = np.full(runs, -1.0)
-    counts[asked["cell"].to_numpy()] = asked["count"].to_numpy()
+    counts[asked["cell"].cast(pl.Int64).to_numpy()] = asked["count"].to_numpy()
     return counts
 
 

@@ -20,8 +20,8 @@ FLOORS = (
     "plain_values wording quiet_panics",
     "draw_kernels value_text",
     "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays "
-    "interval_search",
-    "verdicts figure_words method_cards",
+    "interval_search guarantees declared_types",
+    "verdicts figure_words method_cards release_count",
     "results",
     "described",
     "comparison_results expression_functions roles",
@@ -46,7 +46,6 @@ FLOORS = (
     "loss",
     "trees",
     "networks",
-    "guarantees",
     "dp",
     "risk",
     "protect",

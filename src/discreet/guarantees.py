@@ -32,7 +32,21 @@ CODES_OF_THE_DATA = (
     "the codes and cells of the table were read from the data. Where they are public knowledge, build the table with "
     "hierarchies= that list all codes and with zeros='all', and say domain='public'."
 )
+SEVERAL_RECORDS = (
+    "the noise hides one record, and the file says that a person may have several. Keep one record a person and leave "
+    "out the role, or use discreet.dp.table, which bounds what a person adds."
+)
+NO_PROOF = "nothing is proved for how this was made."
 _TELLS_ALL = 10.0  # epsilon from which the factor is no longer worth a number
+NOT_COMPARED = (
+    "How far it is from the original is not said here: such figures come from the data, were not paid for, and would "
+    "undo the guarantee. Compute them apart, for the house alone."
+)
+"""What stands beside a guarantee in place of figures that compare a release with its original."""
+CONFIDENTIAL = (
+    "Confidential: this log holds figures of the data. Keep it as the data are kept, apart from the release."
+)
+"""What the internal face of a log says of itself."""
 PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
 
 _FURTHER = "Further records of the same person, where what counts is a record."
@@ -147,7 +161,7 @@ def settled(claim: DifferentialPrivacy | None, why_none: str, *, seeded: bool) -
     True
     """
     if claim is None:
-        return None, why_none
+        return None, why_none or NO_PROOF
     return (None, SEEDED) if seeded else (claim.told, "")
 
 

@@ -63,6 +63,10 @@ class Metadata:
     fingerprints: tuple[tuple[str, int, int], ...] = field(default=(), repr=False, compare=False)
     origins: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
 
+    def without_readings(self) -> Metadata:
+        """The same without what was read from the records (checksum, number of rows); names and labels stay."""
+        return replace(self, checksum=None, reading={}, fingerprints=())
+
 
 class Microdata:
     """A frame of records and the roles of its columns; immutable.

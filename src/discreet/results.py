@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.figure_words import is_percentage, signed, title_of
+from discreet.guarantees import CONFIDENTIAL
 from discreet.plain_values import jsonable, plain
 from discreet.value_gate import gated
 from discreet.verdicts import Check, Figure, Unjudged, Verdict
@@ -405,6 +406,7 @@ class Release:
             "why_none": self.why_none,
             "private": self.private.to_dict() if self.private else None,
             "spending": self.spending.to_dict() if self.spending else None,
+            **({"confidential": CONFIDENTIAL} if internal else {}),
         }
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ WRONG = {
         people(), y="pay", x="age", epsilon=1, ledger=ledger
     ),
     "levels of two types": lambda ledger: dp.histogram(
-        people(), "sex", levels=[8, 1.5, 4], epsilon=1, ledger=ledger
+        people(), "sex", levels=["f", 1.5, 4], epsilon=1, ledger=ledger
     ),
     "levels neither declared nor paid for": lambda ledger: dp.table(
         people(), "sex", epsilon=1, ledger=ledger

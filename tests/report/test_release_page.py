@@ -135,7 +135,8 @@ def test_a_guarantee_is_told_and_its_limits_with_it():
     safe = SampleAndAnonymize(epsilon=2.0, delta=1e-3, keys=["place"])
     text = render_release(document_release(data, safe.apply(data)))
     assert "differential privacy" in text
-    assert "does not cover the exact counts in this report" in text
+    assert "this report holds no figure of the original" in text
+    assert "300 →" not in text
 
 
 def test_why_no_guarantee_is_claimed_is_told():

@@ -257,7 +257,6 @@ def test_one_record_moves_a_score_by_one_at_most(seed, spread, cells):
         {"epsilon": 1e-6},
         {"epsilon": 1.0, "records_per_person": 2},
         {"epsilon": 1.0, "borders": {"age": [5, 1]}},
-        {"epsilon": 1.0, "borders": {"sex": [1, 2]}},
         {"epsilon": 1.0, "borders": {"ages": [1, 2]}},
         {"epsilon": 1.0, "impossible": [{"ages": 1}]},
         {"epsilon": 1.0, "impossible": [{"sex": "x"}]},

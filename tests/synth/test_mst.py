@@ -117,7 +117,7 @@ def test_missing_values_small_files_and_types_survive(tmp_path):
     frame = pl.DataFrame(
         {
             "kind": pl.Series(["x", "y", None] * 30, dtype=pl.Enum(["x", "y", "z"])),
-            "size": pl.Series([1, 2, 3] * 30, dtype=pl.Int16),
+            "size": pl.Series([1, 2, 3] * 30, dtype=pl.Int64),
             "share": [0.25, None, 0.75] * 30,
         }
     )

@@ -245,6 +245,10 @@ def _show(release: Release, out: str | None, report: ReleaseReport | None, html:
         say(report.line if report.verdict else report.cost.meaning)
         if report.not_judged:
             say(report.not_judged)
+    if release.private or release.why_none:
+        say(f"Guarantee: {release.guarantee_in_words}")
+    if release.private:
+        say(release.private.in_plain_words)
     say(f"Wrote {out}" if out else "The release was not written (dry run).")
     if html:
         say(f"Report: {html}")

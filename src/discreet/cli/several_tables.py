@@ -51,6 +51,7 @@ def release_tables(
         "tables": [{"columns": table["columns"], "rows": table["rows"]} for table in release.manifest],
         "empty": empty,
         "guarantee": None,
+        "why_none": release.why_none,
     }
     if json:
         options.print_json(summary)
@@ -58,7 +59,7 @@ def release_tables(
     say(f"{len(release.tables):,} tables in {place.name}, with a manifest.")
     if empty:
         say(f"{empty:,} of them are empty: every range held too few people to be shown.")
-    say("No guarantee: thresholds and noise that sticks protect, no epsilon is claimed.")
+    say(f"No guarantee: {release.why_none}")
 
 
 def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
@@ -112,6 +113,7 @@ def synthesize_linked(
         "unplaced": fitted.unplaced,
         "seconds": seconds,
         "guarantee": None,
+        "why_none": fitted.why_none,
     }
     if json:
         options.print_json(summary)
@@ -126,6 +128,7 @@ def synthesize_linked(
     say(
         f"Wrote {Path(out).name} in {seconds} s. Every child has a parent; synthetic is not the same as safe."
     )
+    say(f"No guarantee: {fitted.why_none}")
 
 
 def plan_of_tables(plan: Path | None) -> dict[str, Any]:

@@ -262,7 +262,9 @@ def synthesize(
     if json:
         options.print_json(summary)
     else:
-        _show(summary, None if data is None or judged else lookalikes_said(data, files))
+        # Beside a guarantee nothing is said that was counted in the original.
+        compared = data is not None and judged is None and fitted.guarantee is None
+        _show(summary, lookalikes_said(data, files) if data is not None and compared else None)
         for line in [] if judged is None else [*judged.lines, *([not_attacked] if not_attacked else [])]:
             say(line)
     if judged is not None:
@@ -433,7 +435,8 @@ def _summary(
         "private": fitted.private.to_dict() if fitted.private else None,
         "spending": fitted.spending.to_dict() if fitted.spending else None,
         "model": None if model is None else model.name,
-        "seconds": {"fit": round(seconds[0], 3), "draw": round(seconds[1], 3)},
+        # How long the fit took depends on the records.
+        "seconds": None if fitted.guarantee else {"fit": round(seconds[0], 3), "draw": round(seconds[1], 3)},
     }
 
 
@@ -459,10 +462,8 @@ def _show(summary: dict[str, Any], said: str | None = None) -> None:
         typer.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
         say(warning, err=True)
     taken = summary["seconds"]
-    say(
-        f"{_counted(summary['records'], 'record')}, {_counted(len(summary['columns']), 'column')}; fitted in "
-        f"{taken['fit']:.1f} s, drawn in {taken['draw']:.1f} s."
-    )
+    size = f"{_counted(summary['records'], 'record')}, {_counted(len(summary['columns']), 'column')}"
+    say(f"{size}; fitted in {taken['fit']:.1f} s, drawn in {taken['draw']:.1f} s." if taken else f"{size}.")
     for name in summary["files"]:
         say(f"Wrote {name}")
     if summary["learned_from"]:

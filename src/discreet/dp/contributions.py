@@ -171,6 +171,15 @@ def unit_of(data: Microdata) -> str:
     return counted_role(data) or "record"
 
 
+def refuse_several_records(data: Microdata) -> None:
+    """Refuse a file that says that a person may have several records, where the guarantee is one for records."""
+    if data.roles.person or data.roles.contributor:
+        raise ParameterError(
+            "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
+            "person and leave out the role, or use AIM, which bounds them."
+        )
+
+
 def _held(
     rows: pl.DataFrame, keys: list[str], max_records: int, max_groups: int, words: Words
 ) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import polars as pl
 
 from discreet.arrays import Integers
 from discreet.cell_limits import refuse_too_many_cells
+from discreet.declared_types import check_readable, in_type, type_of_values
 from discreet.dp.asking import Ask
 from discreet.dp.contributions import Bounded, Range, bounded_cells
 from discreet.dp.ledger import Ledger
@@ -53,9 +54,9 @@ def table(
     by
         The columns that make the cells.
     levels
-        The public levels of each column: every cell of their cross is published, also where it is empty, and records
-        with another value are left out. Without levels cells are published only where the noisy count passes a
-        threshold that nobody's record alone could pass, except with chance ``delta``.
+        The public levels of each column: every cell of their cross is published, also where it is empty, in the type of
+        the levels, and records with another value are left out. Without levels cells are published, as texts, only
+        where the noisy count passes a threshold that nobody's record alone could pass, except with chance ``delta``.
     column, lower, upper
         A column to add up, with its public bounds; half of the budget then goes to the counts.
     delta
@@ -91,7 +92,7 @@ def table(
     )
     parts = 1 if number is None else 2
     moved = found.records * found.groups
-    cells = found.cells if cells is None else _filled(found, cells)
+    cells = _as_texts(found) if cells is None else _filled(found, cells)
     steps = [moved] if number is None else [moved, number.most * moved]
     limit = _threshold(found, ask.epsilon / parts, delta) if delta > 0 else None
     ask.enter("table", float(moved), parts, moved=steps, delta=delta)
@@ -195,28 +196,36 @@ def _cross(data: Microdata, columns: Sequence[str], levels: Mapping[str, Levels]
     size = math.prod(len(own) for own in lists)
     refuse_too_many_cells(size, _MOST_CELLS, what="The table would have", instead="Use fewer levels.")
     rows = list(itertools.product(*lists))
-    try:
-        return pl.DataFrame({f"k{i}": [row[i] for row in rows] for i in range(len(columns))})
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise ParameterError("levels of a column must be of one type, that of the column.") from error
+    for name, own in zip(columns, lists, strict=True):
+        if data.schema[name].is_numeric():
+            check_readable(own, type_of_values(own, name), name)
+    types = {
+        f"k{i}": type_of_values(own, name) for i, (name, own) in enumerate(zip(columns, lists, strict=True))
+    }
+    return pl.DataFrame(rows, schema=types, orient="row", strict=False)
 
 
 def _filled(found: Bounded, cells: pl.DataFrame) -> pl.DataFrame:
-    """The public cells with what was found in them; a cell without records has 0."""
-    keys = cells.columns
-    kinds = {key: found.cells.schema[key] for key in keys}
-    told = found.cells.with_columns(
-        pl.col(key).cast(pl.String) for key in keys if kinds[key] in (pl.Categorical, pl.Enum)
-    )
-    try:
-        cells = cells.with_columns(pl.col(key).cast(told.schema[key]) for key in keys)
-    except pl.exceptions.PolarsError as error:
-        raise ParameterError(
-            "levels do not have the type of their column: texts for texts, numbers for numbers."
-        ) from error
-    joined = cells.join(told, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    """The public cells with what was found in them, in the types of the levels; a cell without records has 0."""
+    told = _in_types(found.cells, dict(cells.schema))
+    joined = cells.join(told, on=cells.columns, how="left", nulls_equal=True, maintain_order="left")
     return joined.with_columns(
         pl.col(name).fill_null(0) for name in ("count", "sum") if name in joined.columns
+    )
+
+
+def _as_texts(found: Bounded) -> pl.DataFrame:
+    """The cells that occur, as texts: one record can turn a column of numbers into one of texts, but not back."""
+    keys = [name for name in found.cells.columns if name not in ("count", "sum")]
+    return _in_types(found.cells, dict.fromkeys(keys, pl.String()))
+
+
+def _in_types(cells: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Bring cells to the types of their levels, those that are one then together; what no level can be goes out."""
+    typed = cells.with_columns(in_type(cells[key], own).alias(key) for key, own in types.items())
+    kept = typed.filter(*(cells[key].is_null() | typed[key].is_not_null() for key in types))
+    return kept.group_by(list(types), maintain_order=True).agg(
+        pl.col(name).sum() for name in ("count", "sum") if name in cells.columns
     )
 
 

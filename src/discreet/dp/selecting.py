@@ -78,7 +78,7 @@ def choose(
         exp(epsilon score / (2 sensitivity)).
     monotone
         Whether a record can only raise scores, or only lower them (counts under ``add-remove``): the same budget then
-        buys twice the precision.
+        buys twice the precision. Refused under ``replace``: a replaced record lowers one score and raises another.
     adjacency, purpose, ledger, seed
         As in `laplace`.
 
@@ -92,6 +92,7 @@ def choose(
     'green'
     """
     rate = rational_epsilon(epsilon)
+    _check_monotone(adjacency, monotone=monotone)
     numbers = numbers_of(scores, "scores")
     if numbers.ndim != 1:
         raise ParameterError("scores must be a list of numbers, one a candidate.")
@@ -134,6 +135,15 @@ def choose(
     return Chosen(value, place, cost, *settled(claim, "", seeded=seed is not None))
 
 
+def _check_monotone(adjacency: Adjacency, *, monotone: bool) -> None:
+    """Refuse one direction under replacement, which takes one record out and puts another in."""
+    if monotone and adjacency != "add-remove":
+        raise ParameterError(
+            "monotone=True holds where a record is added or removed: a replaced record can lower one score and raise "
+            "another. Leave monotone out, or take adjacency='add-remove', which a ledger for replacement counts double."
+        )
+
+
 class SparseVector:
     """Which of many answers are above a threshold? Only those that are cost anything.
 
@@ -151,7 +161,7 @@ class SparseVector:
     max_found
         After so many above the threshold it ends.
     monotone
-        Whether a record moves all answers in one direction (counts under ``add-remove``).
+        Whether a record moves all answers in one direction (counts under ``add-remove``); refused under ``replace``.
     adjacency, purpose, ledger, seed
         As in `laplace`.
 
@@ -189,6 +199,7 @@ class SparseVector:
         if isinstance(max_found, bool) or not isinstance(max_found, int) or not 0 < max_found < 2**31:
             raise ParameterError("max_found must be a whole number of 1 or more, and less than 2^31.")
         rational_epsilon(epsilon)
+        _check_monotone(adjacency, monotone=monotone)
         fold = max_found if monotone else 2 * max_found
         share = 1 / (1 + fold ** (2 / 3))
         first = Fraction(epsilon) * Fraction(share)

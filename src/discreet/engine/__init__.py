@@ -59,7 +59,7 @@ from discreet.engine.frames import (
 from discreet.engine.linked_records import THERE, added_up, linked_rows
 from discreet.engine.lowest_numbers import lowest_numbers
 from discreet.engine.order_statistics import known_numbers, number_range, values_at
-from discreet.engine.rebuild import in_kind, queried, rebuilt, whole_frame, without_records
+from discreet.engine.rebuild import in_kind, in_kind_alone, queried, rebuilt, whole_frame, without_records
 from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.engine.records import beside_classes, carry_back, named_classes
 from discreet.engine.roles import (
@@ -133,6 +133,7 @@ __all__ = [
     "has_places",
     "has_row_order",
     "in_kind",
+    "in_kind_alone",
     "need_record_key",
     "queried",
     "without_records",

@@ -66,6 +66,18 @@ def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
     return queried(data, frame)
 
 
+def in_kind_alone(data: Microdata, frame: pl.DataFrame) -> Any:
+    """Return new records in the kind of frame of a file and in types of their own; none of the file comes along."""
+    kind = data.wrapped.implementation
+    if kind.is_pandas():
+        import pandas as pd
+
+        return pd.DataFrame({name: _pandas_column(frame[name], None) for name in frame.columns}, copy=False)
+    if kind.is_pyarrow():
+        return frame.to_arrow()
+    return frame if isinstance(data.wrapped, nw.DataFrame) else queried(data, frame)
+
+
 def queried(data: Microdata, frame: pl.DataFrame) -> Any:
     """Hand a table over as a query of the engine that holds a file."""
     return frame.lazy() if data.wrapped.implementation.is_polars() else uploaded(data, frame).to_native()
@@ -76,15 +88,19 @@ def without_records(
 ) -> Any:
     """Return the columns of a table in the kind of frame of the file, without records.
 
-    A pandas category carries the values that were read; where ``levels`` declare others it carries those alone.
+    Where ``levels`` were declared, the columns have the types of the table, which were declared too; a pandas category
+    carries the declared levels and no value that was read.
     """
     kind = data.wrapped.implementation
+    if levels is not None:
+        made = in_kind_alone(data, frame.clear())
+        if kind.is_pandas():
+            for name, declared in levels.items():
+                if declared is not None and name in made and hasattr(data.frame[name], "cat"):
+                    made[name] = data.frame[name].head(0).cat.set_categories(declared.to_list())
+        return made
     if kind.is_pandas():
-        empty = data.frame[frame.columns].head(0).copy()
-        for name, declared in (levels or {}).items():
-            if declared is not None and name in empty and hasattr(empty[name], "cat"):
-                empty[name] = empty[name].cat.set_categories(declared.to_list())
-        return empty
+        return data.frame[frame.columns].head(0).copy()
     if kind.is_pyarrow():
         return data.frame.select(frame.columns).schema.empty_table()
     return in_kind(data, frame.clear())
@@ -195,6 +211,8 @@ def _pandas_column(series: pl.Series, old: Any) -> Any:
     if old is None or (old == fresh.dtype and not isinstance(old, pd.CategoricalDtype)):
         return fresh
     if isinstance(old, pd.CategoricalDtype):
+        if isinstance(series.dtype, pl.Enum) and series.dtype.categories.to_list() != list(old.categories):
+            return fresh  # levels of its own, which were declared
         known = set(old.categories)
         values = series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series
         fits = set(values.drop_nulls().unique().to_list()) <= known

@@ -134,7 +134,7 @@ class Plan(Treatment):
             if len(self.steps) == 1:
                 release = replace(done, log=log)
             else:
-                why_none = PART_OF_A_PLAN if done.guarantee else release.why_none
+                why_none = PART_OF_A_PLAN if done.guarantee else done.why_none or release.why_none
                 release = Release(done.data, log, None, why_none)
             yield release
 

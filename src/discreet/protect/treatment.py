@@ -29,7 +29,7 @@ from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
 from discreet.io.fingerprints import watched
 from discreet.method_cards import method_card
-from discreet.microdata import Columns, Microdata
+from discreet.microdata import Columns, Metadata, Microdata
 from discreet.one_thread import one_thread
 from discreet.parameters import typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
@@ -61,6 +61,9 @@ class Change:
         Positions, among the records that stay, in their new order.
     drop
         Columns to leave out.
+    frame
+        The released records, where they are made anew and nothing else of the file may go out: no type, level, label or
+        column that is not in it.
     roles
         Roles that change with the treatment.
     notes
@@ -92,6 +95,7 @@ class Change:
     why_none: str = ""
     aside: Callable[[pl.DataFrame, Mapping[str, pl.Series]], Aside] | None = None
     of_records: Callable[[tuple[str, ...]], ByRecord] | None = None
+    frame: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -182,12 +186,13 @@ class Treatment(ABC):
                 return self._lazily(data, change, key, int(root), began)
             if wanted is not None:
                 change = _in_memory(data, change, key)
-        treated = data.with_frame(
-            engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
-        )
+        treated = _treated(data, change)
         treated = engine.after_treatment(data, treated, change.keep, change.order)
         if change.roles:
             treated = treated.with_roles(**change.roles)
+        if change.private is not None:
+            # The checksum of the file and its number of rows were read from the records, and were not paid for.
+            treated = treated.with_metadata(treated.metadata.without_readings())
         changed, suppressed = _changed_cells(data, change)
         emptied = [
             name for name in suppressed if change.columns[name].null_count() == len(change.columns[name])
@@ -279,6 +284,16 @@ class Treatment(ABC):
             raise ParameterError(
                 f"{kebab(cls.__name__)} cannot be made from these parameters: {error}."
             ) from error
+
+
+def _treated(data: Microdata, change: Change) -> Microdata:
+    """Put what becomes of the file into a frame of its kind."""
+    if change.frame is None:
+        return data.with_frame(
+            engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
+        )
+    made = data.with_frame(engine.in_kind_alone(data, change.frame))
+    return made.with_metadata(Metadata(source=data.metadata.source))
 
 
 def _in_memory(data: Microdata, change: Change, key: tuple[str, ...]) -> Change:

@@ -109,6 +109,8 @@ def _facts(report: ReleaseReport) -> list[tuple[str, str]]:
         for label, name in (("Records", "rows"), ("Columns", "columns"))
         if isinstance(about.get(name), int) and isinstance(about.get(f"{name}_released"), int)
     ]
+    if "rows" not in about:
+        kept.append(("Records released", f"{about['rows_released']:,}"))
     gone = ", ".join(about.get("columns_left_out") or ())
     roles = about.get("roles") or {}
     named = [
@@ -127,6 +129,8 @@ def _facts(report: ReleaseReport) -> list[tuple[str, str]]:
 
 def _provenance(report: ReleaseReport) -> list[tuple[str, str]]:
     first, *rest = settings.provenance(report.about)
+    if report.release.private:
+        first = (first[0], "left out: it would tell about the records")
     told = report.about.get("released_checksum")
     return [
         first,

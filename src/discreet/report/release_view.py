@@ -182,6 +182,8 @@ def untouched_words(cost: Measure) -> str:
 def cost_cards(cost: Measure) -> list[tuple[str, str, str]]:
     """Choose the few numbers about the cost that a reader should remember."""
     figures = cost.figures
+    if not figures:
+        return []
     cards = [
         (
             percent(float(cost.value)) if cost.value is not None else "undefined",

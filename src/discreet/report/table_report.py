@@ -13,6 +13,7 @@ import polars as pl
 
 from discreet._version import __version__
 from discreet.figure_words import label_of, worded
+from discreet.guarantees import NOT_COMPARED
 from discreet.report import table_view
 from discreet.report.templating import rendered, written_page
 from discreet.report.words import flat
@@ -48,7 +49,7 @@ class _Case:
     before: Table
     after: Any
     states: list[str | None]
-    lost: Measure
+    lost: Measure | None
     state: str
     mark: str
     heading: str
@@ -88,7 +89,12 @@ def render_table_report(
     >>> "controlled-rounding" in render_table_report(ControlledRounding(base=5).apply(table))
     True
     """
-    case = _protected(result) if isinstance(result, ProtectedTable) else _suppressed(result)
+    case = (
+        _protected(result, show_values=show_values)
+        if isinstance(result, ProtectedTable)
+        else _suppressed(result)
+    )
+    lost = case.lost
     about: dict[str, Any] = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
@@ -99,15 +105,12 @@ def render_table_report(
         "table.html",
         about=about,
         case=case,
-        cards=table_view.cards_of(case.lost),
-        charts=tuple(table_view.level_chart(case.lost)),
+        cards=table_view.cards_of(lost) if lost else (),
+        charts=tuple(table_view.level_chart(lost)) if lost else (),
         facts=_facts(case),
         figures=[(_label(n), n, flat(v)) for n, v in jsonable(case.figures).items() if v is not None],
-        losses=[
-            (_label(name), name, worded(name, figure, measure=case.lost.name))
-            for name, figure in case.lost.figures.items()
-            if figure is not None
-        ],
+        losses=[] if lost is None else _figures(lost),
+        not_compared=NOT_COMPARED,
         settings=[
             (name, flat(value)) for name, value in jsonable(case.settings).items() if value is not None
         ],
@@ -139,22 +142,24 @@ def write_table_report(
     return written_page(path, render_table_report(result, show_values=show_values, signed=signed))
 
 
-def _protected(result: ProtectedTable) -> _Case:
+def _protected(result: ProtectedTable, *, show_values: bool) -> _Case:
     step = result.log[-1]
     value = result.table.value
     guaranteed = result.guarantee is not None
+    # What it cost is counted in the true table: a report that may show true values may show that too.
+    lost = None if guaranteed and not show_values else result.information
     return _Case(
         method=step.treatment,
         before=result.original,
         after=result.table.cells[value].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
         states=[None] * result.original.cells.height,
-        lost=result.information,
+        lost=lost,
         state="pass" if guaranteed else "open",
         mark="✓" if guaranteed else "?",
         heading="Protected, with a formal guarantee"
         if guaranteed
         else "Protected, without a formal guarantee",
-        sentence=result.information.meaning,
+        sentence=lost.meaning if lost else NOT_COMPARED,
         checks=(),
         notes=result.notes,
         settings=dict(step.parameters),
@@ -207,6 +212,14 @@ def _facts(case: _Case) -> list[tuple[str, str]]:
         ("Published cells", f"{published:,}"),
         ("Left out", f"{len(case.after) - published:,}"),
         ("Inner cells", f"{table.inner.height:,}"),
+    ]
+
+
+def _figures(lost: Measure) -> list[tuple[str, str, str]]:
+    return [
+        (_label(name), name, worded(name, figure, measure=lost.name))
+        for name, figure in lost.figures.items()
+        if figure is not None
     ]
 
 

@@ -23,7 +23,7 @@ from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
 from discreet.files.toml_files import read_toml
-from discreet.guarantees import FROM_A_FILE, DifferentialPrivacy, Spending, settled, stands
+from discreet.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.one_thread import on_one_thread, one_thread
 from discreet.parameters import check, typed_parameters
@@ -43,6 +43,8 @@ class Synthesizer(ABC):
     """Whether it learns from a file; one that works from published results alone does not."""
     plan_name: ClassVar[str] = ""
     """Its name in plan files, where it is not that of the class with hyphens."""
+    why_never: ClassVar[str] = ""
+    """Why nothing can be guaranteed with these parameters, where they have an epsilon all the same."""
     own_words: ClassVar[bool] = False
     """Whether it checks its parameters by itself, in words of its own, before they are held against their types."""
 
@@ -91,7 +93,8 @@ def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = F
 
     document = {"synthesizer": synthesizer.name, **synthesizer.to_dict()}
     marked = MARK if holds_values(document, "plan") else ""
-    return save_text(marked + tomli_w.dumps(document), path, overwrite=overwrite)
+    never = f"# No guarantee: {synthesizer.why_never}\n" if synthesizer.why_never else ""
+    return save_text(marked + never + tomli_w.dumps(document), path, overwrite=overwrite)
 
 
 def load_plan(path: str | Path) -> Synthesizer:
@@ -128,8 +131,8 @@ class Fitted(ABC):
     known: ClassVar[dict[str, type[Fitted]]] = {}
     guarantee: str | None = None
     """A privacy guarantee that is proved for what was done, else None."""
-    why_none: str = ""
-    """Where a guarantee was possible and is not given: why."""
+    why_none: str = NO_PROOF
+    """Where there is no guarantee: why."""
     private: DifferentialPrivacy | None = None
     """The guarantee as a value: bounds, neighbors, unit, what it means in plain words and what it does not cover."""
     spending: Spending | None = None
@@ -315,7 +318,7 @@ class Fitted(ABC):
             f"{type(self).__name__}: a model of {self.rows:,} records, {len(self.like.columns):,} columns",
             f"  It draws {columns}{f' and {more:,} more' if more > 0 else ''}: sample(n, copies=…, seed=…)",
             "  It may hold values of real records: keep it as the data are kept.",
-            f"Guarantee: {self.guarantee or (f'none: {self.why_none}' if self.why_none else 'none')}",
+            f"Guarantee: {self.guarantee or f'none: {self.why_none}'}",
             *([self.private.in_plain_words] if self.private else []),
             *([self.learned_from] if self.learned_from else []),
         ]
@@ -363,9 +366,11 @@ def empty_like(
     """Return the file without its records: same kind of frame, same columns, same roles.
 
     ``frame`` is the file in memory, or some columns of it. ``levels`` are what was declared of columns under a
-    guarantee: a pandas category carries the values that were read, and must not carry any other.
+    guarantee: the types are then those of ``frame``, and neither levels nor what was read from the records (checksum,
+    number of rows) comes along.
     """
-    return data.with_frame(engine.without_records(data, frame, levels))
+    made = data.with_frame(engine.without_records(data, frame, levels))
+    return made if levels is None else made.with_metadata(data.metadata.without_readings())
 
 
 def load(path: str | Path) -> Fitted:
@@ -386,7 +391,8 @@ def load(path: str | Path) -> Fitted:
         roles = Roles.of(**document["roles"]).to_dict()
         like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
         fitted = Fitted.known[kind].restored(document["state"], like, document["rows"])
-    fitted.promise(None, FROM_A_FILE, seeded=False)
+    # What can never be claimed of a model is said of it also where it was read from a file.
+    fitted.promise(None, FROM_A_FILE if fitted.why_none == NO_PROOF else fitted.why_none, seeded=False)
     fitted.loaded_from = name
     fitted.try_out()
     return fitted

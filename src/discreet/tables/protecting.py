@@ -24,7 +24,17 @@ from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, Spending, public_and_internal, settled, stands
+from discreet.guarantees import (
+    CODES_OF_THE_DATA,
+    CONFIDENTIAL,
+    NOT_COMPARED,
+    SEVERAL_RECORDS,
+    DifferentialPrivacy,
+    Spending,
+    public_and_internal,
+    settled,
+    stands,
+)
 from discreet.one_thread import one_thread
 from discreet.parameters import typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
@@ -42,9 +52,9 @@ __all__ = [
     "Values",
     "added_up",
     "counts_of",
-    "domain_is_declared",
     "neighbors_of",
     "released",
+    "why_not_claimed",
 ]
 
 Values = Mapping[str, Array]
@@ -148,13 +158,13 @@ class ProtectedTable:
         return tuple(note for step in self.log for note in step.notes)
 
     def summary(self) -> str:
-        """What was done and what it cost, in a few sentences."""
-        lost = self.information
+        """What was done and what it cost, in a few sentences; beside a guarantee nothing that the true table tells."""
+        said = NOT_COMPARED if self.guarantee else self.information.meaning
         assured = (
             f"Guarantee: {self.guarantee}" if self.guarantee else f"No formal guarantee: {self.why_none}"
         )
         words = f" {self.private.in_plain_words}" if self.private else ""
-        return f"{self.log[-1].treatment}: {lost.meaning} {assured}{words}"
+        return f"{self.log[-1].treatment}: {said} {assured}{words}"
 
     def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
         """Return the log without any cell, ready for JSON: the public one, or the one that stays in the house."""
@@ -167,13 +177,14 @@ class ProtectedTable:
             "spending": self.spending.to_dict() if self.spending else None,
         }
         if internal:
-            found["information"] = self.information.to_dict()
+            found |= {"confidential": CONFIDENTIAL, "information": self.information.to_dict()}
         return found
 
     def to_html(self, path: str | Path, *, show_values: bool = False) -> Path:
         """Write a report with the published table and what it cost, and return its path.
 
-        With ``show_values`` true values stand beside published ones; handle the report like the data then.
+        With ``show_values`` true values stand beside published ones; handle the report like the data then. Beside a
+        guarantee the cost, which comes from the true table, is in the report only with ``show_values``.
         """
         from discreet.report.table_report import write_table_report
 
@@ -342,6 +353,12 @@ def neighbors_of(table: Table) -> str:
     return f"adding or removing one of the units that '{table.counted}' counts"
 
 
-def domain_is_declared(table: Table) -> bool:
-    """Whether all codes were given with the table, so that neither a code nor a missing cell tells of the data."""
-    return all(dimension.declared for dimension in table.hierarchy.values())
+def why_not_claimed(table: Table, domain: str | None) -> str:
+    """Why noise on the cells of a table proves nothing; empty where it does.
+
+    Codes must have been given with the table, so that neither a code nor a missing cell tells of the data, and a person
+    must have one record.
+    """
+    if domain != "public" or not all(dimension.declared for dimension in table.hierarchy.values()):
+        return CODES_OF_THE_DATA
+    return SEVERAL_RECORDS if table.knows_contributors else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from discreet import engine
 from discreet._version import __version__
 from discreet.dp import Ledger
 from discreet.engine import Missing
+from discreet.guarantees import NOT_COMPARED
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan, Treatment
@@ -33,6 +34,13 @@ _GAPS = (
 )
 
 
+_ALONE = (
+    "The release is differentially private, so this report holds no figure of the original: neither its risk nor its "
+    "size, nor what the release costs, and the policy is judged by the release alone. For the house, discreet compare "
+    "holds both files against each other; what it finds must not be published."
+)
+
+
 @dataclass(frozen=True, repr=False)
 class ReleaseReport:
     """Everything a person needs to know to sign off a release.
@@ -42,11 +50,14 @@ class ReleaseReport:
     release
         The treated file and the log of what was done.
     before, after
-        The assessments of the original and of the release; None where the file has no keys.
+        The assessments of the original and of the release; None where the file has no keys. Beside differential privacy
+        there is none of the original.
     cost
-        What `discreet.utility.information_loss` says.
+        What `discreet.utility.information_loss` says; beside differential privacy nothing, because it compares with the
+        original.
     about
-        The file and the run: ``source``, ``rows``, ``rows_released``, ``checksum``, ``versions``.
+        The file and the run: ``source``, ``rows``, ``rows_released``, ``checksum``, ``versions``; beside differential
+        privacy without the number of records and the checksum of the original.
     caveats
         What to keep in mind when reading the figures side by side.
     """
@@ -179,10 +190,12 @@ def document_release(
     (5, 15, 0.2)
     """
     rules = None if policy is None else Policy.load(policy)
-    counted = columns_that_count(original, release.data)[0]
-    cost = information_loss(
-        original, release.data, columns=[name for name in counted if name != ids], ids=ids
-    )
+
+    def cost() -> Measure:
+        counted = columns_that_count(original, release.data)[0]
+        named = [name for name in counted if name != ids]
+        return information_loss(original, release.data, columns=named, ids=ids)
+
     return _reported(
         original,
         release,
@@ -232,19 +245,22 @@ def document_plan(
     numbered = Numbered.of(data)
     made = steps.apply(numbered.data, ledger=ledger, record_key=record_key, seed=seed, progress=progress)
     followed = numbered.column in made.data.schema
-    cost = information_loss(
-        numbered.data if followed else data,
-        made.data,
-        columns=columns_that_count(data, made.data)[0],
-        ids=numbered.column if followed else None,
-    )
+
+    def cost() -> Measure:
+        return information_loss(
+            numbered.data if followed else data,
+            made.data,
+            columns=columns_that_count(data, made.data)[0],
+            ids=numbered.column if followed else None,
+        )
+
     release = replace(made, data=numbered.plain(made.data))
     return _reported(
         data,
         release,
         cost,
         path,
-        labels=numbered.labels(made.data),
+        labels=None if made.private else numbered.labels(made.data),
         rules=rules,
         population=population,
         missing=missing,
@@ -256,7 +272,7 @@ def document_plan(
 def _reported(
     original: Microdata,
     release: Release,
-    cost: Measure,
+    cost: Callable[[], Measure],
     path: str | Path | None,
     *,
     rules: Policy | None,
@@ -266,16 +282,20 @@ def _reported(
     **settings: Any,
 ) -> ReleaseReport:
     released = with_roles_of(original, release.data)
+    # Beside differential privacy nothing is read from the original: what compares with it was not paid for.
+    private = release.private is not None
     before, after = (
-        assess(file, rules, missing=missing, show_values=show_values, **settings) if file.roles.keys else None
-        for file in (original, released)
+        assess(file, rules, missing=missing, show_values=show_values, **settings)
+        if file is not None and file.roles.keys
+        else None
+        for file in (None if private else original, released)
     )
     judged = None
     if rules is not None:
         judged = judge(
             released,
             rules,
-            original,
+            None if private else original,
             population=settings.get("population"),
             missing=missing,
             measured=after.scenarios if after else None,
@@ -287,8 +307,8 @@ def _reported(
         release=release,
         before=before,
         after=after,
-        cost=cost,
-        about=_about(original, release, before),
+        cost=Measure("information_loss", None, {}, NOT_COMPARED) if private else cost(),
+        about=_about_release(original, released, after) if private else _about(original, release, before),
         caveats=tuple(_caveats(original, release, missing)),
         show_values=show_values,
         judged=judged,
@@ -310,6 +330,13 @@ def _about(original: Microdata, release: Release, before: Assessment | None) -> 
     return told
 
 
+def _about_release(original: Microdata, released: Microdata, after: Assessment | None) -> dict[str, Any]:
+    """Say which file and which run, with nothing that was counted in the original."""
+    told = _about(original, Release(released), after)
+    told |= {"source": original.metadata.source, "columns": len(original.columns), "checksum": None}
+    return {name: said for name, said in told.items() if name not in ("rows", "reading")}
+
+
 def _without_keys(data: Microdata) -> dict[str, Any]:
     return {
         "source": data.metadata.source,
@@ -323,7 +350,7 @@ def _without_keys(data: Microdata) -> dict[str, Any]:
 
 
 def _caveats(original: Microdata, release: Release, missing: Missing) -> list[str]:
-    said = []
+    said = [_ALONE] if release.private else []
     gone = [key for key in original.roles.keys if key not in release.data.roles.keys]
     if gone:
         said.append(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import polars as pl
+
 from discreet import engine
 from discreet.cards import Work
 from discreet.errors import ParameterError, unknown_name
@@ -165,7 +167,8 @@ class Pram(Treatment):
         stream.enter(claim, self._why_none(fixed), purpose=f"randomized {', '.join(names)}")
         columns = {}
         for block in drawn:
-            for name, series in block.randomized(stream.child(*block.names)).items():
+            for name, drawn_values in block.randomized(stream.child(*block.names)).items():
+                series = _listed_anew(drawn_values, block.levels[name]) if claim else drawn_values
                 columns[name] = series.gather(units.of_record) if by else series
         return replace(self._told(drawn, claim, fixed=fixed), columns=columns)
 
@@ -258,6 +261,13 @@ class Pram(Treatment):
             if self.by is not None and getattr(data.roles, role) == self.by:
                 return role
         return "record"
+
+
+def _listed_anew(series: pl.Series, levels: pl.Series) -> pl.Series:
+    """Give a category the levels of its matrix: those of the file, and their order, may have been read off the data."""
+    if series.dtype not in (pl.Categorical, pl.Enum):
+        return series
+    return series.cast(pl.String).cast(pl.Enum(levels.cast(pl.String)))
 
 
 def _check_numbers(name: str, given: Any, least: float, most: float) -> None:

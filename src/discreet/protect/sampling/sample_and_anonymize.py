@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Flags
+from discreet.dp.contributions import refuse_several_records
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
 from discreet.hierarchy import Hierarchy
@@ -31,6 +32,7 @@ from discreet.protect.sampling.sampling_privacy import (
     telling_share,
 )
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.value_text import canonical_text
 
 Score = Literal["granularity", "classification", "group-size"]
 
@@ -93,13 +95,16 @@ class SampleAndAnonymize(Treatment):
     A Bernoulli sample, coarsened in a way that does not depend on it, whose classes below k are removed, is
     differentially private (Li, Qardaji and Su 2012). For that the levels are chosen by the exponential mechanism
     on a second sample, independent of the one released; both parts then compose. Records are released in random
-    order. The privacy is that of one record: people with several records, and households, are not covered as a
-    whole. Samples and the choice of levels are drawn exactly (`discreet.dp`), without a seed from the operating
-    system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are in the internal log only.
+    order. The privacy is that of one record: a file with a role ``person`` or ``contributor`` is refused, and
+    households are not covered as a whole. Samples and the choice of levels are drawn exactly (`discreet.dp`), without
+    a seed from the operating system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are
+    in the internal log only.
 
-    No record decides whether there is a release: values that a hierarchy does not know count as missing, and how many
-    they are is in the internal log. Warnings about the size of the file depend on the number of records and are for
-    the house, not for publication; that a file is not empty counts as public.
+    What is released is what was counted: every released column is written as text (``1`` and ``1.0`` are both ``1``),
+    with ``*`` at the top of its hierarchy, and neither types, lists of levels, labels nor other columns of the file go
+    out with it. No record decides whether there is a release: values that a hierarchy does not know count as missing,
+    and how many they are is in the internal log. So are warnings about the size of the file, because they depend on
+    the number of records.
 
     What it costs
     -------------
@@ -170,41 +175,41 @@ class SampleAndAnonymize(Treatment):
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Choose the levels privately, sample, coarsen, and leave small classes out."""
-        keys = engine.resolve_keys(data, self.keys)
+        keys = self._keys(data)
         for name in self.hierarchies:
             if name not in keys:
                 raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
         targets = () if self.target is None else existing(data, self.target, treatment=self.name)
         table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
         table, unknown = self._known(table)
-        rate, k, plan = self._sized(table.height)
+        rate, k, plan = self._sized()
         coded = [coded_key(table[key], self.hierarchies.get(key)) for key in keys]
-        claim = self._claim([*keys, *(name for name in targets if name not in keys)])
+        claim = self._claim(table.columns)
         stream.enter(claim, _OTHERS_KEPT, purpose=f"sample of {', '.join(keys)}")
         trial = table.filter(_sampled(rate, table.height, stream.words("trial sample")))
         heights = tuple(key.height for key in coded)
         node = _Choice(self, trial, keys, targets, heights=heights, k=k).draw(stream.words("levels"))
+        # From here on there are texts: what a class is counted by is what goes out, to the last character.
         released = table.with_columns(
-            _plain(key.released(table[key.name], level), level)
+            _as_text(key.released(table[key.name], level), top=level == key.height)
             for key, level in zip(coded, node, strict=True)
-        )
+        ).with_columns(_as_text(table[name]) for name in targets if name not in keys)
         sampled = _sampled(rate, table.height, stream.words("sample"))
         sizes = released.with_columns(sampled.alias("\0sampled")).select(
             pl.len().over([*released.columns, "\0sampled"])
         )
         keep = sampled & (sizes.to_series() >= k)
         left = int(keep.sum())
+        order = dp.shuffled(left, stream.words("order"))
         if not left:
             warnings.warn(
                 "Every sampled record was suppressed: the release is empty.", DiscreetWarning, stacklevel=3
             )
         return Change(
-            columns={key: released[key] for key, level in zip(keys, node, strict=True) if level},
+            columns={name: released[name] for name in released.columns},
             keep=keep,
-            order=dp.shuffled(left, stream.words("order")),
-            drop=tuple(name for name in data.columns if name not in released.columns)
-            if self.others == "drop"
-            else (),
+            order=order,
+            frame=released.filter(keep)[order] if self.others == "drop" else None,
             notes=self._notes(data, rate, k),
             parameters={
                 "levels": dict(zip(keys, node, strict=True)),
@@ -224,8 +229,9 @@ class SampleAndAnonymize(Treatment):
                 "suppressed": int(sampled.sum()) - left,
                 "classes": released.filter(keep).n_unique() if left else 0,
                 "unknown_to_hierarchies": unknown,
+                "warnings": self._warnings(k, rate, table.height),
             },
-            private=self._claim(released.columns),
+            private=claim,
             why_none=_OTHERS_KEPT,
         )
 
@@ -241,8 +247,18 @@ class SampleAndAnonymize(Treatment):
         )
         return held, {name: int((~known).sum()) for name, known in covered.items()}
 
-    def _sized(self, records: int) -> tuple[float, int, pl.DataFrame | None]:
-        """Settle the sampling rate and k from the budget alone, and warn the house where they do not fit the file."""
+    def _keys(self, data: Microdata) -> list[str]:
+        """Name the columns to release; whether they hold anything is not looked at, as that would tell of records."""
+        keys = list(existing(data, self.keys or data.roles.keys, treatment=self.name))
+        named = [name for name in keys if name in data.roles.identifiers]
+        if named:
+            raise ColumnError(f"Column '{named[0]}' is a direct identifier. Leave it out of the keys.")
+        if self.others == "drop":
+            refuse_several_records(data)
+        return keys
+
+    def _sized(self) -> tuple[float, int, pl.DataFrame | None]:
+        """Settle the sampling rate and k from the budget alone."""
         epsilon, plan = self._release_epsilon, None
         if self.sampling_rate == "auto":
             best = sampling_plan(epsilon, self.delta)
@@ -251,35 +267,30 @@ class SampleAndAnonymize(Treatment):
             top = highest_rate(epsilon)
             rate = top if self.sampling_rate == "max" else min(float(self.sampling_rate), top)
             k = smallest_k(epsilon, self.delta, rate)
-        k += int(self.arx_compatible)
-        if self.delta > 1 / records:
-            warnings.warn(
+        return rate, k + int(self.arx_compatible), plan
+
+    def _warnings(self, k: int, rate: float, records: int) -> list[str]:
+        """Say where the budget does not fit the file; it depends on the number of records, and stays in the house."""
+        said = []
+        if self.delta * records > 1:
+            said.append(
                 f"delta={self.delta:g} is above one in the number of records: releasing one record at random as it "
-                "is would be as private. Choose a smaller delta. (This depends on the number of records: it is for "
-                "the house.)",
-                DiscreetWarning,
-                stacklevel=4,
+                "is would be as private. Choose a smaller delta."
             )
         if k > rate * records:
-            warnings.warn(
+            said.append(
                 f"Classes need {k:,} records, more than are sampled of this file on average: nearly everything will "
-                "be suppressed. Raise epsilon or delta, or take a larger file. (This depends on the number of "
-                "records: it is for the house.)",
-                DiscreetWarning,
-                stacklevel=4,
+                "be suppressed. Raise epsilon or delta, or take a larger file."
             )
-        return rate, k, plan
+        return said
 
     def _notes(self, data: Microdata, rate: float, k: int) -> tuple[str, ...]:
         notes = [
             f"Each record was sampled with chance {rate:.4g}; classes with fewer than {k} records were left out.",
             *(["Values that a hierarchy does not know count as missing."] if self.hierarchies else []),
         ]
-        several = [role for role in ("household", "person", "contributor") if getattr(data.roles, role)]
-        if several:
-            notes.append(
-                f"The file has several records for a {' or '.join(several)}. The guarantee is about one record."
-            )
+        if data.roles.household:
+            notes.append("The file has several records for a household. The guarantee is about one record.")
         if self.others == "keep":
             notes.append(
                 "Columns that are not keys were kept. They are not shared by k records, so there is no guarantee."
@@ -293,8 +304,8 @@ class SampleAndAnonymize(Treatment):
             self.epsilon,
             self.delta,
             against="adding or removing one record",
-            covers=f", for the released columns {', '.join(released)}, with hierarchies and lists of category levels "
-            "that do not come from this file",
+            covers=f", for the released columns {', '.join(released)}, with hierarchies that do not come from this "
+            "file",
         )
 
 
@@ -383,6 +394,11 @@ def _sampled(rate: float, records: int, words: dp.Words) -> pl.Series:
     return pl.Series(dp.bernoulli([Fraction(rate)], np.zeros(records, dtype=np.int64), words))
 
 
-def _plain(column: pl.Series, level: int) -> pl.Series:
-    """Drop the list of all labels of a coarsened column: it names bands of people who were not sampled."""
-    return column.cast(pl.String) if level else column
+def _as_text(column: pl.Series, *, top: bool = False) -> pl.Series:
+    """Write a released column as text: neither its type nor the list of its levels is taken from the file.
+
+    At the top of a hierarchy every value is ``*``, so that not even the label tells whether anybody had a value.
+    """
+    if top:
+        return pl.repeat("*", len(column), dtype=pl.String, eager=True).alias(column.name)
+    return canonical_text(column.fill_nan(None) if column.dtype.is_float() else column).alias(column.name)

@@ -19,6 +19,7 @@ from discreet.synth.all_others.fitted import FittedAllOthers
 from discreet.synth.all_others.models import Noise, Settings
 from discreet.synth.all_others.records import Records, fit_all
 from discreet.synth.all_others.selection import SELECTORS, Selector
+from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE
 from discreet.synth.intake import Intake, Weights, take_in
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
@@ -165,6 +166,11 @@ class AllOthers(Synthesizer):
         if self.start == "bootstrap" and self.second_pass:
             raise ParameterError('second_pass needs start="aligned".')
         self._check_switch()
+
+    @property
+    def why_never(self) -> str:  # type: ignore[override]
+        """Why the Laplace switch guarantees nothing, where it is on."""
+        return NO_SWITCH_IS_PRIVATE if self.laplace_switch else ""
 
     def _check_switch(self) -> None:
         if not self.laplace_switch:

@@ -13,7 +13,7 @@ from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent, shown
-from discreet.synth.all_others.switching import switch_moments
+from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE, switch_moments
 from discreet.synth.forms import NumberForm
 from discreet.synth.variables import Variable
 
@@ -202,8 +202,5 @@ def _caveats(model: FittedAllOthers) -> list[str]:
             "data a correlation r becomes r - p sqrt((1 - R1²)(1 - R2²)), p being the partial correlation."
         )
     if model.scales:
-        caveats.append(
-            "The Laplace switch is not differentially private whatever epsilon is: its noise is one-sided, its models "
-            "see the raw data, and its densities are not within epsilon of each other."
-        )
+        caveats.append(f"No guarantee: {NO_SWITCH_IS_PRIVATE}")
     return caveats

@@ -16,7 +16,7 @@ from discreet.randomness import Seed
 from discreet.results import Measure
 from discreet.synth.all_others.models import ColumnModel
 from discreet.synth.all_others.records import Records, Scene
-from discreet.synth.all_others.switching import switch
+from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE, switch
 from discreet.synth.forms import restored_form
 from discreet.synth.synthesizer import Fitted, Stream
 
@@ -57,6 +57,8 @@ class FittedAllOthers(Fitted):
         self.scales = dict(scales)
         self.settings = dict(settings)
         self.notes = notes
+        if self.scales:
+            self.why_none = NO_SWITCH_IS_PRIVATE
         self.keeps_records = self.settings["start"] == "aligned"
         self.combining_rule = "partial" if self.keeps_records else "simple"
 

@@ -18,6 +18,11 @@ import numpy as np
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 
+NO_SWITCH_IS_PRIVATE = (
+    "the Laplace switch is not differentially private whatever epsilon is: its noise is one-sided, its models see the "
+    "raw data, and its densities are not within epsilon of each other."
+)
+
 
 def switch(
     values: Floats, predicted: Floats, sigma: float, scale: float, rng: np.random.Generator

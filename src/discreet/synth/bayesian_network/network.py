@@ -12,6 +12,8 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Floats, Integers
+from discreet.declared_types import all_declared, is_range
+from discreet.dp.contributions import refuse_several_records
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
@@ -68,12 +70,14 @@ class BayesianNetwork(Synthesizer):
         Most columns that one is drawn from. None: 2 without noise; with noise 3, 2 or 1, as many as keep the counts
         useful.
     epsilon
-        Privacy budget; 0 adds no noise and gives no guarantee. Half of it pays for the structure, half for the counts
-        (a quarter each, and half for the counts, with ``within_bin="histogram2"``).
+        Privacy budget; 0 adds no noise and gives no guarantee. The guarantee is one for records, so that a file with a
+        role ``person`` or ``contributor`` is refused (`MST` and `AIM` bound what a person adds). Half of it pays for
+        the structure, half for the counts (a quarter each, and half for the counts, with ``within_bin="histogram2"``).
     domain
         ``{column: [levels]}``, or ``(low, high)`` for a number. With ``epsilon`` every column needs one unless its type
         has it (Enum, Boolean): what is read off the data is not protected. Numbers beyond the range count as its end,
-        undeclared levels as missing.
+        undeclared levels as missing. Whole ends or levels declare whole numbers and ``(0.0, 1.0)`` decimals: what is
+        drawn has the declared types.
     never_missing
         With ``epsilon``: columns that cannot be missing. All others may be, whatever the data say.
     category_threshold
@@ -174,7 +178,11 @@ class BayesianNetwork(Synthesizer):
     ) -> FittedBayesianNetwork:
         """Learn the network and its counts; with a ledger the price is entered before noise is drawn."""
         require_microdata(data)
+        if self.epsilon:
+            refuse_several_records(data)
         frame = engine.collect(data)
+        if self.epsilon:
+            frame = all_declared(frame, self.domain or {})
         stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None, ledger=ledger, data=data)
         names, keys, left_out = self._columns(data, frame)
         if len(names) < 2:
@@ -270,7 +278,8 @@ class BayesianNetwork(Synthesizer):
 
     def _attribute(self, series: pl.Series) -> Attribute:
         domain = (self.domain or {}).get(series.name)
-        domain = tuple(domain or ()) if _is_range(domain, series.dtype) else domain
+        ranged = is_range(domain) if self.epsilon else _is_range(domain, series.dtype)
+        domain = tuple(domain or ()) if ranged else domain
         never = (
             (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
         )

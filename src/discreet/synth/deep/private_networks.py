@@ -41,7 +41,8 @@ _DECLARED = """
         The privacy budget.
     domain
         ``{column: [levels]}``, or ``(low, high)`` for a number. Every column needs one unless its type has it (Enum,
-        Boolean): what is read off the data is not protected.
+        Boolean): what is read off the data is not protected. Whole ends or levels declare whole
+        numbers and ``(0.0, 1.0)`` decimals: what is drawn has the declared types.
     never_missing
         Columns that cannot be missing. All others may be, whatever the data say.
     bins, borders, groups

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Floats
+from discreet.declared_types import as_declared, in_type
+from discreet.dp.contributions import refuse_several_records
 from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.errors import DiscreetWarning, ParameterError
@@ -33,7 +36,7 @@ from discreet.synth.pmse_mechanism.drawing import (
 from discreet.synth.pmse_mechanism.fitted import FittedParameters
 from discreet.synth.pmse_mechanism.regressions import Regressions, columns_declared
 from discreet.synth.pmse_mechanism.trees import DEEPEST, best_pmse, quantile_cuts
-from discreet.synth.private_marginals.naming import left_out_of, listed, refuse_several_records
+from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _APPROACHED = (
@@ -70,7 +73,8 @@ class PMSEMechanism(Synthesizer):
         The privacy budget of all parameters that are drawn.
     prior
         ``{column: (center, spread)}`` of every number: about where its values lie, known without the data. In these
-        units parameters (intercepts, slopes, log standard deviations) are normal around 0.
+        units parameters (intercepts, slopes, log standard deviations) are normal around 0. Numbers come back as
+        decimals.
     domain
         ``{column: [levels]}`` of every category.
     never_missing
@@ -201,7 +205,7 @@ class PMSEMechanism(Synthesizer):
     ) -> FittedParameters:
         """Draw parameters; with a ledger the price is entered before."""
         require_microdata(data)
-        why = self._why_no_claim()
+        why = self.why_never
         refuse_seeded(ledger, seed)
         if ledger is not None and self.quality == "greedy-tree":
             raise ParameterError(f"A ledger takes releases with a guarantee, and there is none: {why}")
@@ -209,7 +213,7 @@ class PMSEMechanism(Synthesizer):
         names = [name for name in data.columns if name not in left_out]
         if not names:
             raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
-        frame = engine.collect(data, names)
+        frame = _typed(engine.collect(data, names), self.prior or {}, self.domain or {})
         generator = Regressions(
             tuple(
                 columns_declared(
@@ -275,7 +279,9 @@ class PMSEMechanism(Synthesizer):
         )
         return fitted.promise(None if why else claim, why, seeded=stream.seeded, ledger=ledger)
 
-    def _why_no_claim(self) -> str:
+    @property
+    def why_never(self) -> str:  # type: ignore[override]
+        """Why nothing can be claimed with this quality or this sampler; empty where something can."""
         if self.quality == "greedy-tree":
             return _GREEDY
         return "" if self.sampler == "candidates" else _APPROACHED
@@ -364,6 +370,16 @@ class PMSEMechanism(Synthesizer):
         }
         refuse_several_records(data)
         return left_out_of(data, named)
+
+
+def _typed(frame: pl.DataFrame, prior: Mapping[str, Any], domain: Mapping[str, Any]) -> pl.DataFrame:
+    """Numbers with a prior as decimals, all others in the type of their levels."""
+    levels = {name: list(own) if isinstance(own, tuple) else own for name, own in domain.items()}
+    numbers = [name for name in frame.columns if name in prior and frame[name].dtype.is_numeric()]
+    typed = frame.with_columns(in_type(frame[name], pl.Float64()) for name in numbers)
+    return typed.with_columns(
+        as_declared(frame[name], own, ranged=False) for name, own in levels.items() if name in frame.columns
+    )
 
 
 def _mode_widths(thetas: Floats, qualities: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,13 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Integers
+from discreet.declared_types import all_declared, is_range
+from discreet.dp.contributions import refuse_several_records
 from discreet.errors import ParameterError
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_marginals.declaring import declared
-from discreet.synth.private_marginals.naming import left_out_of, listed, refuse_several_records
+from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream
 
 MOST_CELLS = 10_000_000
@@ -71,7 +73,7 @@ def boxed(
     """Declare the box of a file; everything that can be refused is refused here."""
     require_microdata(data)
     names, left_out = declared_columns(data, domain, never_missing, leave_out)
-    frame = engine.collect(data, names)
+    frame = all_declared(engine.collect(data, names), domain or {})
     never = listed(never_missing)
     box = Box(
         tuple(
@@ -106,10 +108,5 @@ def cells_declared(domain: Mapping[str, Any] | None, bins: int, never_missing: C
     """How many cells a declared domain has: ``bins`` for a range, and one for missing where it may be."""
     many = 1
     for name, values in (domain or {}).items():
-        is_range = isinstance(values, tuple) or (
-            isinstance(values, Sequence)
-            and len(values) == 2
-            and all(isinstance(end, int | float) and not isinstance(end, bool) for end in values)
-        )
-        many *= (bins if is_range else len(set(values))) + (name not in listed(never_missing))
+        many *= (bins if is_range(values) else len(set(values))) + (name not in listed(never_missing))
     return many

@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Floats, Integers
+from discreet.declared_types import in_type
 from discreet.dp.contributions import Range
 from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
@@ -53,7 +54,8 @@ class NoisyBayes(Synthesizer):
     epsilon
         The privacy budget of all datasets.
     bounds
-        ``{column: (low, high)}`` of every number; public. Values beyond are held to it.
+        ``{column: (low, high)}`` of every number; public. Values beyond are held to it. All columns come back as
+        decimals.
     n_datasets
         How many pairs of means and covariances are drawn, each for an equal share of epsilon; a
         synthetic file uses one.
@@ -105,6 +107,9 @@ class NoisyBayes(Synthesizer):
         refuse_seeded(ledger, seed)
         names, left_out = declared_columns(data, self.bounds, None, self.leave_out)
         frame = engine.collect(data, names)
+        # A normal model draws decimals, whatever type the numbers of the file have.
+        numbers = [name for name in names if frame[name].dtype.is_numeric()]
+        frame = frame.with_columns(in_type(frame[name], pl.Float64()) for name in numbers)
         ranges = [_range(frame[name], (self.bounds or {}).get(name)) for name in names]
         steps = np.column_stack([_steps(frame[each.column], each) for each in ranges])
         n, q = steps.shape
@@ -137,7 +142,7 @@ class NoisyBayes(Synthesizer):
             repaired += changed
             models.append(_drawn(noisy[0], positive, n, stream("posterior", str(number))))
         fitted = FittedNormal(
-            empty_like(data, frame),
+            empty_like(data, frame, dict.fromkeys(names)),
             n,
             names=names,
             centers=np.array([each.middle for each in ranges]),

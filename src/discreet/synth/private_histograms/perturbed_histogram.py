@@ -47,7 +47,8 @@ class PerturbedHistogram(Synthesizer):
     epsilon
         The privacy budget.
     domain
-        ``{column: (low, high)}`` of a number, ``[levels]`` of a category; public. Values beyond are held to it.
+        ``{column: (low, high)}`` of a number, ``[levels]`` of a category; public. Values beyond are held to it. Whole
+        ends or levels declare whole numbers and ``(0.0, 1.0)`` decimals: what is drawn has the declared types.
     never_missing
         Columns that cannot be missing.
     leave_out

@@ -44,7 +44,8 @@ class AIM(_FromMargins):
     domain
         ``{column: [levels]}``, or ``(low, high)`` for a number. Every column needs one unless its type has it (Enum,
         Boolean) or it is given under ``borders``: what is read off the data is not protected. Numbers beyond the range
-        count as its end, undeclared levels as missing.
+        count as its end, undeclared levels as missing. Whole ends or levels declare whole numbers and ``(0.0, 1.0)``
+        decimals: what is drawn has the declared types.
     never_missing
         Columns that cannot be missing. All others may be, whatever the data say.
     bins

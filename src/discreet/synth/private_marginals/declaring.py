@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.declared_types import is_range
 from discreet.errors import ColumnError
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
 from discreet.synth.forms import as_numbers, is_numeric
@@ -27,13 +28,7 @@ def declared(
     """
     if borders is not None:
         return _with_borders(series, borders, never_missing=never_missing)
-    # A plan file has no tuples: two numbers for a column of numbers are its range.
-    if (
-        is_numeric(series.dtype)
-        and isinstance(domain, Sequence)
-        and len(domain) == 2
-        and not isinstance(domain, str)
-    ):
+    if is_range(domain):
         domain = tuple(domain)
     attribute = declared_attribute(series, domain, bins=bins, never_missing=never_missing)
     if attribute.edges is None or attribute.decimals != 0:

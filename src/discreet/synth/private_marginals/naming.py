@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Columns, Microdata
 from discreet.synth.belonging import units_left_out
 
@@ -38,12 +38,3 @@ def left_out_of(data: Microdata, named: Mapping[str, Sequence[str]]) -> dict[str
         if column and column not in left_out:
             left_out[column] = why
     return left_out | units_left_out(data, None, left_out)
-
-
-def refuse_several_records(data: Microdata) -> None:
-    """Refuse a file that says that a person may have several records, where the guarantee is one for records."""
-    if data.roles.person or data.roles.contributor:
-        raise ParameterError(
-            "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
-            "person and leave out the role, or use AIM, which bounds them."
-        )

@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.arrays import Floats
+from discreet.declared_types import all_declared
 from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.table_kernels import looked_up
@@ -151,6 +152,7 @@ def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
         frame = frame.filter(pl.col(owner).is_not_null())
         owners, frame = frame[owner].rename("u"), frame.select(names)
     never, borders = listed(plan.never_missing), dict(plan.borders or {})
+    frame = all_declared(frame, plan.domain or {}, borders)
     attributes = [
         declared(
             frame[name],

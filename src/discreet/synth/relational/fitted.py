@@ -69,10 +69,11 @@ class FittedRelational:
     unplaced
         Records of the last draw that no draw could fit to their parent without breaking a rule; they are left out.
     guarantee
-        None: trees draw values of real records.
+        None, and ``why_none`` says why: trees draw values of real records.
     """
 
     guarantee = None
+    why_none = "trees draw values of real records."
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class FittedRelational:
         tables = ", ".join(f"{name} ({model.rows:,})" for name, model in self.models.items())
         return (
             f"FittedRelational: models of {tables}\n  It draws all of them: sample(scale=…, seed=…). It may hold "
-            "values of real records: keep it as the data are kept.\nGuarantee: none"
+            "values of real records: keep it as the data are kept.\nGuarantee: none: {self.why_none}"
         )
 
     def sample(self, scale: float = 1.0, *, seed: Seed = None) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from discreet.dp.contributions import refuse_several_records
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
+from discreet.microdata import Microdata
 from discreet.synth.methods.given import Constant, Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.sequential.plan import ColumnPlan
@@ -97,6 +99,7 @@ def check_event(event: pl.Series) -> None:
 def check_epsilon(
     options: Sequential,
     methods: Mapping[str, Method],
+    data: Microdata,
     frame: pl.DataFrame,
     *,
     strata: Sequence[str],
@@ -106,6 +109,7 @@ def check_epsilon(
     private = [name for name, method in methods.items() if getattr(method, "epsilon", None) is not None]
     if not private:
         return
+    refuse_several_records(data)
     others = [name for name, method in methods.items() if method != methods[private[0]]]
     # The noise is that of counts; the weight of one record may be as large as all others together.
     weighted = weights in ("use", "regenerate")

@@ -88,7 +88,7 @@ def plan_synthesis(
     methods |= _constants(frame, methods)
     methods |= collinear_pairs(options, frame, forms, methods, order)
     check_joint(methods, order)
-    check_epsilon(options, methods, frame, strata=strata, weights=weight_use(options, data))
+    check_epsilon(options, methods, data, frame, strata=strata, weights=weight_use(options, data))
     allowed = predictor_sets(options, columns)
     steps = _passive_needs(
         _steps(

@@ -11,6 +11,7 @@ import polars as pl
 from discreet.microdata import Microdata
 from discreet.synth.syndiffix.coding import Coding
 from discreet.synth.syndiffix.drawn_tables import ClusterBuckets, decoded_table, drawn_table, sized
+from discreet.synth.syndiffix.preparing import NOT_PRIVATE
 from discreet.synth.synthesizer import Fitted, Stream
 
 
@@ -41,6 +42,8 @@ class FittedSynDiffix(Fitted):
     left_out
         Columns that the table does not have, and why.
     """
+
+    why_none = NOT_PRIVATE
 
     def __init__(
         self,

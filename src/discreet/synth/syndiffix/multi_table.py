@@ -24,7 +24,7 @@ from discreet.microdata import Columns, Microdata
 from discreet.parameters import typed_parameters
 from discreet.progress import track
 from discreet.randomness import Seed, generator
-from discreet.synth.syndiffix.preparing import prepared
+from discreet.synth.syndiffix.preparing import NOT_PRIVATE, count_of, prepared
 from discreet.synth.syndiffix.syndiffix import REFERENCES, SynDiffix, fitted_table
 from discreet.synth.synthesizer import seed_of
 
@@ -44,11 +44,14 @@ class MultiTableRelease:
         Files by the set of their columns; a table in which nothing may be shown is empty.
     folder, files
         Where a release that was loaded lies, and which file holds which table.
+    why_none
+        Why no guarantee is claimed, and how many tables of these people went out where they are counted.
     """
 
     tables: Mapping[frozenset[str], Microdata]
     folder: Path | None = None
     files: Mapping[frozenset[str], str] = field(default_factory=dict)
+    why_none: str = NOT_PRIVATE
 
     @property
     def manifest(self) -> list[dict[str, Any]]:
@@ -125,9 +128,10 @@ class MultiTableRelease:
 class MultiTable:
     """Which tables of a file can be released side by side, so that each analysis has one made for it?
 
-    Every table is made by `SynDiffix` under one salt. A range has the same noise in all of them, so that a thousand
-    tables tell no more about anybody than their ranges do, and a table of two columns is far nearer to the data than
-    the two columns of a wide one (Francis 2024).
+    Every table is made by `SynDiffix` under one salt, and a table of two columns is far nearer to the data than the two
+    columns of a wide one (Francis 2024). A range of the same columns has the same noise in all of them; beside another
+    column it has other noise, so that the mean of many tables that share a column comes to its true counts. Release the
+    tables that analyses need, and have them counted with ``options={"count_file": ...}``, which refuses one too many.
 
     Parameters
     ----------
@@ -200,11 +204,14 @@ class MultiTable:
         everything = prepared(options, data, seed=root)
         sets = self._sets(everything.names)
         place = {name: at for at, name in enumerate(everything.names)}
+        count = count_of(options)
+        entered = [everything.table_of([place[name] for name in wanted]) for wanted in sets]
+        said = "" if count is None else f" {count.said(entered)}"
         tables = {}
         for wanted in track(sets, description="Making tables", progress=progress):
             model = fitted_table(options, data, everything, [place[name] for name in wanted])
             tables[frozenset(wanted)] = model.sample(seed=_own_seed(root, wanted))
-        return MultiTableRelease(tables)
+        return MultiTableRelease(tables, why_none=NOT_PRIVATE + said)
 
     def _sets(self, known: Sequence[str]) -> list[tuple[str, ...]]:
         """List the sets of columns, each once and in the order of the file."""

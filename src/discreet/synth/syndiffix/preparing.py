@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.synth.intake import columns_of
 from discreet.synth.syndiffix.coding import Coding, coded
 from discreet.synth.syndiffix.forest import Forest
@@ -30,7 +31,7 @@ ONE_RUN = (
 _RANKED_RECORDS, _RANKED_DEPTH, _FOLDS = 10_000, 8, 5
 NOT_PRIVATE = (
     "SynDiffix rests on thresholds, noise that sticks and a secret salt, not on differential privacy; no epsilon can "
-    "be claimed for it."
+    f"be claimed for it. {STICKS_TO_ONE_TABLE}"
 )
 
 
@@ -44,6 +45,20 @@ class Prepared:
     levels: list[pl.Series | None]
     forest: Forest
     left_out: dict[str, str]
+    contents: dict[str, bytes]
+
+    def table_of(self, columns: Sequence[int]) -> tuple[bytes, list[str]]:
+        """The content and the columns of a table, by which it is known again."""
+        names = sorted(self.names[column] for column in columns)
+        return digest_of(*(self.contents[name] for name in names)), names
+
+
+def count_of(options: SynDiffix) -> ReleaseCount | None:
+    """Where tables of these people are counted; nowhere without a file, and not where there is no noise to average."""
+    if options.count_file is None or not options.noise:
+        return None
+    limit = options.most_tables or most_tables(2 * options.layer_noise_sd**2)
+    return ReleaseCount(options.count_file, limit)
 
 
 def prepared(
@@ -80,9 +95,13 @@ def prepared(
     )
     safe = set(_named(options.value_safe_columns))
     forest = Forest(values, names, _persons(frame, person), settings, safe=[name in safe for name in names])
-    return Prepared(
-        frame, names, [coding for coding, _, _ in made], [levels for _, _, levels in made], forest, left_out
-    )
+    # Another salt is other noise, and so another table of the same people.
+    contents = {
+        name: digest_of(salt, name.encode(), numbers.tobytes())
+        for name, numbers in zip(names, values, strict=True)
+    }
+    codings = [coding for coding, _, _ in made]
+    return Prepared(frame, names, codings, [levels for _, _, levels in made], forest, left_out, contents)
 
 
 def _named(names: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -19,7 +19,14 @@ from discreet.synth.syndiffix.clusters import Cluster, clusters_for, clusters_of
 from discreet.synth.syndiffix.coding import Coding, with_texts
 from discreet.synth.syndiffix.drawn_tables import ClusterBuckets
 from discreet.synth.syndiffix.fitted import FittedSynDiffix, Suppression
-from discreet.synth.syndiffix.preparing import NOT_PRIVATE, ONE_RUN, Prepared, prepared, ranked_features
+from discreet.synth.syndiffix.preparing import (
+    NOT_PRIVATE,
+    ONE_RUN,
+    Prepared,
+    count_of,
+    prepared,
+    ranked_features,
+)
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 
 REFERENCES = (
@@ -37,8 +44,8 @@ class SynDiffix(Synthesizer):
 
     Every combination of columns has a tree: its root is a range whose ends are powers of two, and a range is halved
     while enough people are in it. What may be shown of a range is a count with two layers of noise, one that belongs to
-    the range and one that belongs to the very people in it; both are made from a secret salt, so that asking again, in
-    whatever table, gives the same answer. Records are drawn evenly within the ranges that are left. Many columns are
+    the range and one that belongs to the very people in it; both are made from a secret salt, so that asking again for
+    the same columns gives the same answer. Records are drawn evenly within the ranges that are left. Many columns are
     grouped into clusters of a few, which are joined by columns they share (Francis, Berneanu and Gashi 2023).
 
     Parameters
@@ -79,12 +86,19 @@ class SynDiffix(Synthesizer):
         search for clusters cools down.
     new_release
         Use the salt though the data have changed: say so only where the earlier tables are withdrawn.
+    count_file
+        A file that counts the tables of these people (one for each data source, made where it is not there): one too
+        many is refused.
+    most_tables
+        In how many different tables a column may be; unless given as many as leave the mean of their noise a standard
+        error of half a person, 8 times the squared ``layer_noise_sd``.
 
     When not to use it
     ------------------
     It is not differentially private, and no epsilon is claimed. Names of columns are part of the noise: a renamed
-    column has other noise, so do not publish the same column under two names. One wide table loses most; publish the
-    tables that analyses need instead (`discreet.synth.MultiTable`).
+    column has other noise, so do not publish the same column under two names. So has a column beside another one: of
+    forty tables with one more column each the mean comes to the true counts (``count_file`` counts them). One wide
+    table loses most; publish the tables that analyses need instead (`discreet.synth.MultiTable`).
 
     Examples
     --------
@@ -118,8 +132,12 @@ class SynDiffix(Synthesizer):
     merge_threshold: float = 0.1
     alpha: float = 0.01
     new_release: bool = False
+    count_file: str | None = None
+    most_tables: int | None = None
 
     def __post_init__(self) -> None:
+        if self.most_tables is not None and (self.count_file is None or self.most_tables < 1):
+            raise ParameterError("most_tables is a limit of count_file, a whole number of 1 or more.")
         for setting in (
             "low_threshold", "singularity_low_threshold", "range_low_threshold", "precision_limit_row_fraction",
             "sample_size",
@@ -145,7 +163,10 @@ class SynDiffix(Synthesizer):
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedSynDiffix:
         """Grow the trees and keep their buckets; the fitted model holds no record."""
         ready = prepared(self, data, seed=seed_of(seed))
-        fitted = fitted_table(self, data, ready, list(range(len(ready.names))))
+        count, columns = count_of(self), list(range(len(ready.names)))
+        said = "" if count is None else f" {count.said([ready.table_of(columns)])}"
+        fitted = fitted_table(self, data, ready, columns)
+        fitted.why_none += said
         if not fitted.total:
             warnings.warn(nothing_shown(ready.frame.height), DiscreetWarning, stacklevel=2)
         return fitted

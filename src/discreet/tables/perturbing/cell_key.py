@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError
+from discreet.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.counting import check_columns
 from discreet.tables.perturbing.perturbation_table import (
@@ -42,8 +43,8 @@ _GRID = 401
 class CellKey(TableProtection):
     """Add noise to every cell that depends on who is in it, so that the same people always get the same noise.
 
-    It protects against differencing of many tables: small counts are uncertain, and asking again averages nothing
-    away.
+    It protects against differencing of two tables: small counts are uncertain, and asking for the same table again
+    averages nothing away. It does not protect against many tables: see *When not to use it*.
 
     Every record has a secret key, uniform on [0, 1). The key of a cell is the fractional part of the sum of the keys
     of its records; the noise is looked up by true count and key in a perturbation table. Two tables that count the
@@ -66,6 +67,12 @@ class CellKey(TableProtection):
         Of sums: how much the largest, second largest… contribution takes part, each with noise of its own.
     key_variable, key_file
         Environment variable, or file, that holds the secret key. It never stands in a plan.
+    count_file
+        A file that counts the tables of these people (one for each data source, made where it is not there): one too
+        many is refused.
+    most_tables
+        In how many different tables a column may be; unless given as many as leave the mean of their noise a standard
+        error of half a person, 4 ``V``.
 
     Notes
     -----
@@ -79,7 +86,10 @@ class CellKey(TableProtection):
 
     When not to use it
     ------------------
-    Do not use it beside exact margins of the same people, nor change the secret key between tables about them.
+    Do not use it beside exact margins of the same people, nor change the secret key between tables about them. Do not
+    publish many tables that share a column: the cells of ``place*sex``, ``place*job`` and so on add up to the same
+    places with noise of their own each time, and the mean of forty such sums is the true count. ``count_file`` counts
+    them.
 
     References
     ----------
@@ -109,8 +119,12 @@ class CellKey(TableProtection):
     multipliers: Sequence[float] = (1.0,)
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
+    count_file: str | None = None
+    most_tables: int | None = None
 
     def __post_init__(self) -> None:
+        if self.most_tables is not None and self.count_file is None:
+            raise ParameterError("most_tables is a limit of count_file, which is not given.")
         if (self.id is None) == (self.key_column is None):
             raise ParameterError(
                 "The cell-key method needs to know the records apart: name the column that identifies them with id=, "
@@ -141,6 +155,7 @@ class CellKey(TableProtection):
             if self.js
             else f"Every count moved by at most {self.D}, with mean 0 and variance {self.V:g}.",
             "Every cell was treated on its own: totals need not equal the sum of their parts.",
+            self._counted(table, inner_keys),
         ]
         return TableChange(
             cells=cells,
@@ -151,6 +166,15 @@ class CellKey(TableProtection):
             why_none="noise of bounded size leaves some results impossible for some counts.",
             detail={"perturbation": lambda: design.frame},
         )
+
+    def _counted(self, table: Table, inner_keys: Integers) -> str:
+        """Enter the table where tables are counted, and say what further tables would tell."""
+        if self.count_file is None:
+            return STICKS_TO_ONE_TABLE
+        who = table.inner.select(table.dimensions).with_columns(pl.Series("\0who", inner_keys))
+        content = digest_of(table.formula.text.encode(), who.sort(table.dimensions).write_csv().encode())
+        limit = most_tables(self.V) if self.most_tables is None else self.most_tables
+        return ReleaseCount(self.count_file, limit).said([(content, table.dimensions)])
 
     def _counts(
         self, frame: pl.DataFrame, keys: Integers, design: PerturbationTable

@@ -12,7 +12,7 @@ import numpy as np
 from discreet import dp
 from discreet.arrays import Integers
 from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
+from discreet.guarantees import DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.protecting import (
     SEVERAL_DRAWS,
@@ -21,8 +21,8 @@ from discreet.tables.protecting import (
     TableProtection,
     added_up,
     counts_of,
-    domain_is_declared,
     neighbors_of,
+    why_not_claimed,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class NoisyCounts(TableProtection):
 
     When not to use it
     ------------------
-    Do not use it where people have several records in the table, unless the budget is meant for one record.
+    Do not use it where people have several records in the table: where a role ``person`` or ``contributor`` says so,
+    nothing is claimed, and `discreet.dp.table` bounds what a person adds.
 
     Examples
     --------
@@ -116,14 +117,12 @@ class NoisyCounts(TableProtection):
             covers=", for the published cells and everything made from them, where the codes of the table are public "
             "knowledge and no other table of these people is drawn",
         )
-        public = self.domain == "public" and domain_is_declared(table)
+        why = why_not_claimed(table, self.domain)
         # One record is counted in every published cell that its inner cell is part of.
         added = self.margins == "added"
         shares = 1 if added or not table.x.nnz else int(table.x.sum(axis=1).max())
         each_cell = dp.rational_epsilon(self.epsilon, shares)
-        stream.enter(
-            claim if public else None, CODES_OF_THE_DATA, purpose=f"table by {', '.join(table.dimensions)}"
-        )
+        stream.enter(None if why else claim, why, purpose=f"table by {', '.join(table.dimensions)}")
         if added:
             small = self._noisy(inner, each_cell, stream.words("inner"))
             cells = added_up(table, small)
@@ -150,8 +149,8 @@ class NoisyCounts(TableProtection):
             inner={"count": small},
             notes=tuple(notes),
             figures={"epsilon": self.epsilon, "cells_of_a_record": shares, "epsilon_a_cell": each},
-            private=claim if public else None,
-            why_none=CODES_OF_THE_DATA,
+            private=None if why else claim,
+            why_none=why,
         )
 
     def _noisy(self, counts: Integers, epsilon: Fraction, words: dp.Words) -> Integers:

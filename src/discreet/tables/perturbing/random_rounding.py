@@ -18,6 +18,7 @@ import polars as pl
 from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.protect.perturbing.stochastic_rounding import check_least_count, round_small_counts
+from discreet.release_count import OTHER_TABLES_DIFFER
 from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import (
@@ -83,7 +84,7 @@ class _DrawnRounding(TableProtection):
         alone = self.margins == "independent"
         cells = self.rounded(published, cells_drawn) if alone else added_up(table, inner)
         figures: dict[str, int] = {"rounded": int((inner != small).sum())}
-        notes = [self.words(), *self._caveats(table)]
+        notes = [self.words(), *self._caveats(table), OTHER_TABLES_DIFFER]
         keep = np.ones(table.cells.height, dtype=bool)
         if self.margins == "recompute":
             notes.append(

@@ -14,7 +14,7 @@ import polars as pl
 from discreet import dp
 from discreet.arrays import Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
-from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
+from discreet.guarantees import DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.building.rolling import possible_cells
 from discreet.tables.protecting import (
@@ -24,8 +24,8 @@ from discreet.tables.protecting import (
     TableProtection,
     added_up,
     counts_of,
-    domain_is_declared,
     neighbors_of,
+    why_not_claimed,
 )
 from discreet.tables.synthesizing.count_laws import (
     MixedPoisson,
@@ -112,15 +112,10 @@ class _CountSynthesis(TableProtection):
             means = fit.means
             notes.append(f"Cells were drawn around a log-linear model of the margins {self.model}.")
         added = alpha * len(counts)
-        if added > _INFLATED * max(int(counts.sum()), 1):
-            text = (
-                f"alpha adds {added:,.0f} units to the expected total over {len(counts):,} cells, more than 5 % of "
-                f"the "
-                "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=."
-            )
-            warnings.warn(text, DiscreetWarning, stacklevel=4)
         account = self.accounted(alpha) if alpha > 0 else {}
         claim, why = self._claim(table, alpha, account)
+        if claim is None:
+            _warn_of_inflation(added, counts)
         stream.enter(claim, why, purpose=f"table by {', '.join(table.dimensions)}")
         drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
         made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
@@ -178,8 +173,8 @@ class _CountSynthesis(TableProtection):
             return None, "without a pseudocount one person can change what is possible at all."
         if self.model != "saturated":
             return None, "the fitted model depends on everybody, and no bound on that is proved."
-        if self.domain != "public" or not domain_is_declared(table):
-            return None, CODES_OF_THE_DATA
+        if why := why_not_claimed(table, self.domain):
+            return None, why
         epsilon, delta = self.copies * account["epsilon"], self.copies * account["delta"]
         if not self.drawn_exactly:
             return None, (
@@ -219,6 +214,17 @@ class _CountSynthesis(TableProtection):
             expected.join(seen, on="count", how="left")
             .with_columns(pl.col("cells").fill_null(0))
             .sort("count")
+        )
+
+
+def _warn_of_inflation(added: float, counts: Integers) -> None:
+    """Say where pseudocounts swamp the table; beside a guarantee the total is not to be told."""
+    if added > _INFLATED * max(int(counts.sum()), 1):
+        warnings.warn(
+            f"alpha adds {added:,.0f} units to the expected total over {len(counts):,} cells, more than 5 % of the "
+            "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=.",
+            DiscreetWarning,
+            stacklevel=5,
         )
 
 

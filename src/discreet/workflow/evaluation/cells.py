@@ -139,7 +139,7 @@ def _described(record: Record, parts: Parts, made: Made) -> None:
         "released": rows[1],
     }
     record["fit_seconds"], record["sample_seconds"] = made.fit_seconds, made.sample_seconds
-    record["guarantee"] = made.guarantee
+    record["guarantee"], record["why_none"] = made.guarantee, made.why_none
     record["notes"] += made.notes
 
 

@@ -39,6 +39,7 @@ class Made:
     sample_seconds: float
     notes: tuple[str, ...] = ()
     guarantee: str | None = None
+    why_none: str = ""
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ class Generator:
             time.perf_counter() - middle,
             (*notes, *_warnings(fitted)),
             guarantee=fitted.guarantee,
+            why_none=fitted.why_none,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -277,7 +279,9 @@ def _treated(plan: Plan, training: Microdata, request: Request) -> Made:
         for number in range(1, request.copies + 1)
     ]
     seconds = time.perf_counter() - began
-    return Made(tuple(release.data for release in done), 0.0, seconds, guarantee=done[0].guarantee)
+    first = done[0]
+    files = tuple(release.data for release in done)
+    return Made(files, 0.0, seconds, guarantee=first.guarantee, why_none=first.why_none)
 
 
 def _reference(kind: str, parts: Parts, request: Request) -> Made:
