@@ -154,7 +154,7 @@ class SitesOnNetwork(RemoteTransport):
             ) from error
         if answer.status_code == 200:
             return bytes(told)
-        raise ProtocolError(_refusal(answer.status_code, told, site))
+        raise ProtocolError(_refusal(answer.status_code, bytes(told), site))
 
 
 class SitesInProcesses(RemoteTransport):
@@ -232,7 +232,7 @@ def read_frame(file: Any) -> bytes:
 
 def _refusal(status: int, told: bytes, site: str) -> str:
     try:
-        reason = str(strict_json(bytes(told))["error"])
+        reason = str(strict_json(told)["error"])
     except (ValueError, KeyError, TypeError):
         reason = f"'{site}' answered with the status {status}."
     return reason[:500]
