@@ -193,7 +193,7 @@ def test_noisy_counts_of_another_size_than_a_site_has_cost_its_owner_nothing(siz
     holder.ledger = dp.Ledger(1.0)
     asked = {"kind": "noisy-counts", "columns": ["x"], "levels": {"x": ["a", "b"]}, "epsilon": 0.5}
     assert noisy_counting.NoisyCounts  # which makes the quantity known
-    with pytest.raises(DiscreetError, match="another number was asked for|of another type"):
+    with pytest.raises(DiscreetError, match=r"another number was asked for|of another type"):
         contributed(holder, {**asked, "size": size})
     assert holder.ledger.left == 1.0
     assert contributed(holder, {**asked, "size": 3}).shape == (3,)
