@@ -28,8 +28,9 @@ from discreet.federated.remote_transport import SitesOnNetwork
 from discreet.federated.rings import Ring
 from discreet.federated.shared_product import joint_moments
 from discreet.federated.site_files import SiteFile
-from discreet.federated.sites import Site
+from discreet.federated.sites import Site, opened_site
 from discreet.federated.trial_certificates import prepare
+from discreet.files import locks
 
 pytest.importorskip("cryptography")
 
@@ -143,6 +144,17 @@ def test_runs_that_nobody_ends_take_no_more_memory_than_the_owner_lets_messages_
     another()
     with pytest.raises(ProtocolError, match="has ended"):
         ask(wary, "north", "vertical-likelihood", "conditional", "run 0", **conditional)
+
+
+def test_a_site_is_served_by_one_process(folder, monkeypatch):
+    """Two would count their answers apart, and an analyst would have twice what the owner allows."""
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    file = SiteFile.read(folder / "north.toml")
+    with opened_site(file) as site, pytest.raises(InputError, match="served already"), opened_site(file):
+        pass
+    assert site.name == "north"
+    with opened_site(file) as again:
+        assert again.name == "north"
 
 
 def test_messages_in_one_request_count_one_by_one(sites):
@@ -356,6 +368,7 @@ def test_averaging_over_runs_and_restarts_leaves_the_noise_that_the_owner_asks_f
         sites = SitesHere(folder, NAMES)
         for at in range(start, start + 111):
             evaluated(sites, f"r{at}")
+            sites.sites["north"].forget(f"r{at}")
     for deviations in (100.0, 110.0):
         with pytest.raises(ProtocolError, match="averaging would leave less than 3 standard deviations"):
             evaluated(sites, "one more", deviations)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from discreet.errors import InputError, ParameterError, load_extra
 from discreet.federated.messages import ProtocolError
+from discreet.files.atomic import replacing
 
 
 def _x25519() -> Any:
@@ -34,11 +34,10 @@ def new_keys() -> tuple[str, str]:
     return _text(private.private_bytes_raw()), _text(private.public_key().public_bytes_raw())
 
 
-def write_key(path: Path, text: str) -> None:
+def write_key(path: Path, text: str, *, overwrite: bool = False) -> None:
     """Write a private key so that only its owner can read it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text + "\n")
+    with replacing(path, overwrite=overwrite, private=True) as unfinished:
+        unfinished.write_text(text + "\n", encoding="ascii")
 
 
 class Sealer:

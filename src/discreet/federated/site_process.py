@@ -7,12 +7,16 @@ import sys
 from discreet.errors import DiscreetError
 from discreet.federated.remote_transport import read_frame, write_frame
 from discreet.federated.site_files import SiteFile
-from discreet.federated.sites import Site
+from discreet.federated.sites import Site, opened_site
 
 
 def main() -> None:
     """Answer until nobody asks any more."""
-    site, analyst = Site(SiteFile.read(sys.argv[1]), networked=False), sys.argv[2]
+    with opened_site(SiteFile.read(sys.argv[1]), networked=False) as site:
+        _answer(site, sys.argv[2])
+
+
+def _answer(site: Site, analyst: str) -> None:
     asking, answering = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 from discreet.errors import DiscreetError, InputError, load_extra
 from discreet.federated.certificates import refuse_old
 from discreet.federated.site_files import SiteFile
-from discreet.federated.sites import Site
+from discreet.federated.sites import Site, opened_site
 
 
 def application(site: Site) -> Any:
@@ -51,20 +51,20 @@ def _announced(request: Any) -> int:
 def serve(file: SiteFile) -> None:
     """Answer until the process is ended."""
     uvicorn = load_extra("uvicorn", extra="federated", purpose="Serving a site")
-    site = Site(file)
     for path, what in ((file.certificate, "certificate"), (file.key, "key"), (file.authority, "authority")):
         if not path.is_file():
             raise InputError(f"The {what} '{path.name}' of the site is not there.")
     refuse_old(file.certificate, f"'{file.name}'")
-    config = uvicorn.Config(
-        application(site), host=file.host, port=file.port, http=_with_peer_name(), ws="none", lifespan="off",
-        log_level="warning", access_log=False, server_header=False, date_header=False,
-        ssl_certfile=str(file.certificate), ssl_keyfile=str(file.key), ssl_ca_certs=str(file.authority),
-        ssl_cert_reqs=ssl.CERT_REQUIRED,
-    )  # fmt: skip
-    site.warm_up()
-    site.note("started", file.name, f"listening on {file.host}:{file.port}")
-    uvicorn.Server(config).run()
+    with opened_site(file) as site:
+        config = uvicorn.Config(
+            application(site), host=file.host, port=file.port, http=_with_peer_name(), ws="none", lifespan="off",
+            log_level="warning", access_log=False, server_header=False, date_header=False,
+            ssl_certfile=str(file.certificate), ssl_keyfile=str(file.key), ssl_ca_certs=str(file.authority),
+            ssl_cert_reqs=ssl.CERT_REQUIRED,
+        )  # fmt: skip
+        site.warm_up()
+        site.note("started", file.name, f"listening on {file.host}:{file.port}")
+        uvicorn.Server(config).run()
 
 
 def _with_peer_name() -> Any:

@@ -6,11 +6,12 @@ were answered is kept in a file, so that a restart does not begin anew.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from discreet.federated.quantities import PROTECTED
 from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
 from discreet.federated.site_sets import SiteSets
+from discreet.files.locks import alone
 
 # Importing these enters their roles and quantities.
 _ENTERED = (
@@ -303,6 +305,17 @@ class Site:
         if role.sends[reply.name] != ("site" if to_site else "coordinator"):
             raise ProtocolError(f"'{reply.name}' of '{reply.protocol}' does not go to '{reply.receiver}'.")
         return put_in(reply, self._sent, self.sealer if to_site else None)
+
+
+@contextlib.contextmanager
+def opened_site(file: SiteFile, *, networked: bool = True) -> Iterator[Site]:
+    """Open a site for this process alone: two of them would count its answers, and keep its limits, apart."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone(file.state))
+        except BlockingIOError as error:
+            raise InputError(f"The site '{file.name}' is served already. {error}") from error
+        yield Site(file, networked=networked)
 
 
 class _State:

@@ -66,10 +66,10 @@ def prepare(
     for name in (*sites, analyst):
         certificate, key = authority.issued(name)
         (place / f"{name}.pem").write_bytes(certificate)
-        write_key(place / f"{name}.key", key.decode("ascii").strip())
+        write_key(place / f"{name}.key", key.decode("ascii").strip(), overwrite=True)
     seals = {name: new_keys() for name in sites}
     for at, (name, data) in enumerate(sites.items()):
-        write_key(place / f"{name}.seal", seals[name][0])
+        write_key(place / f"{name}.seal", seals[name][0], overwrite=True)
         document: dict[str, Any] = {
             "name": name, "data": data if isinstance(data, str) else dict(data),
             "listen": f"127.0.0.1:{port + at}", "seal": f"{name}.seal",
