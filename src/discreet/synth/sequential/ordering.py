@@ -18,7 +18,6 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
-from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.synth.association import Associations, mutual_information_matrix
 from discreet.synth.forms import Form, columns_named
@@ -56,7 +55,6 @@ class OrderChoice:
     notes: tuple[str, ...] = ()
 
 
-@checked
 def choose_order(
     data: Microdata,
     *,
