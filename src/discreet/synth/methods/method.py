@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -203,7 +204,7 @@ def check_whole(setting: str, value: Any, *, least: int) -> None:
 def check_number(setting: str, value: Any, *, positive: bool = False) -> None:
     """Refuse an option that is negative, not finite, or no number; with ``positive`` also 0."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 <= value <= np.finfo(np.float64).max or (positive and value == 0):
+    if not number or not 0 <= value <= sys.float_info.max or (positive and value == 0):
         what = "a positive number" if positive else "a number of at least 0"
         raise ParameterError(f"{setting} must be {what}.")
 
