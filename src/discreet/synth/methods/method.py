@@ -8,8 +8,8 @@ numbers and arrays (`Conditional.state`), never as code.
 from __future__ import annotations
 
 import importlib
-from abc import ABC, abstractmethod
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
