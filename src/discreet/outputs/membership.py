@@ -209,10 +209,12 @@ def _distinct(frame: pl.DataFrame, names: Sequence[str]) -> float:
 
 def _overlap(left: pl.DataFrame, right: pl.DataFrame, name: str) -> float:
     """Return the share of the smaller file whose values of a column occur in the other, each as often as there."""
-    first, second = (_plain(frame, [name]).group_by(name).agg(n=pl.len()) for frame in (left, right))
+    first, second = (
+        _plain(frame, [name]).group_by(name).agg(pl.len().alias("·n")) for frame in (left, right)
+    )
     both = first.join(second, on=name, how="inner", nulls_equal=True, suffix=" too")
     size = min(left.height, right.height)
-    return float(both.select(pl.min_horizontal("n", "n too").sum()).item() or 0) / max(size, 1)
+    return float(both.select(pl.min_horizontal("·n", "·n too").sum()).item() or 0) / max(size, 1)
 
 
 def typed(data: Microdata, question: Question, texts: Sequence[str]) -> Question:

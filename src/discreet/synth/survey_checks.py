@@ -182,7 +182,7 @@ def _compared(
             rows.append(row("share missing", ours.is_null().cast(pl.Float64), gaps))
         return rows
     plain = series.cast(pl.String)
-    levels = plain.value_counts(sort=True)[series.name].head(_MOST_LEVELS).to_list()
+    levels = plain.rename("level").value_counts(sort=True)["level"].head(_MOST_LEVELS).to_list()
     return [
         row(f"share of level {number}", _is(plain, level), [_is(table[name], level) for table, _ in made])
         for number, level in enumerate(levels, start=1)

@@ -243,10 +243,10 @@ def _swapped(pairs: pl.DataFrame) -> bool:
 
 def _apart(x: pl.Series, y: pl.Series, *, labels_are_new: bool) -> float:
     """Least loss between two samples of categories: what must have moved, and how much new labels cover."""
-    p = (x.value_counts(name="n")["n"] / len(x)).to_numpy()
+    p = (x.unique_counts() / len(x)).to_numpy()
     alone = float((p**2).sum())
     if labels_are_new:
-        q, new = (y.value_counts(name="n")["n"] / len(y)).to_numpy(), None
+        q, new = (y.unique_counts() / len(y)).to_numpy(), None
     else:
         both = (
             x.rename("v")

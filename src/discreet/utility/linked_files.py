@@ -234,7 +234,7 @@ def _looks_shuffled(ours: pl.DataFrame, theirs: pl.DataFrame, names: Sequence[st
         if name not in theirs.columns:
             continue
         same = float(same_cells(ours[name], theirs[name]).mean())
-        counts = ours[name].value_counts()["count"].to_numpy() / ours.height
+        counts = ours[name].unique_counts().to_numpy() / ours.height
         if len(counts) < 2:
             continue
         chance = float((counts**2).sum())

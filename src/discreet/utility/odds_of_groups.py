@@ -150,12 +150,13 @@ def _outcome(column: pl.Series) -> Flags:
 def _reference(groups: pl.Series, reference: str | int | None) -> str:
     known = (
         groups.drop_nulls()
+        .rename("group")
         .value_counts(sort=True, name="records")
-        .sort("records", groups.name, descending=[True, False])
+        .sort("records", "group", descending=[True, False])
     )
     if reference is None:
-        return str(known[groups.name][0])
-    if str(reference) not in known[groups.name].to_list():
+        return str(known["group"][0])
+    if str(reference) not in known["group"].to_list():
         raise ParameterError("reference must be one of the groups of the original file.")
     return str(reference)
 

@@ -76,7 +76,7 @@ def category_coverage(
     rows = []
     for name in names:
         before, after = (frame[name].drop_nulls().cast(pl.String) for frame in (real, made))
-        shares = before.value_counts(normalize=True, name="share").rename({name: "level"})
+        shares = before.rename("level").value_counts(normalize=True, name="share")
         there = shares["level"].is_in(after.unique().implode())
         few = shares["share"] < rare
         change = None

@@ -67,7 +67,7 @@ class Column:
         n = len(self.sample)
         if n < 2:
             return None
-        sizes = self.sample.value_counts(name="size")["size"].cast(pl.Float64)
+        sizes = self.sample.unique_counts().cast(pl.Float64)
         return float(1 - (sizes * (sizes - 1)).sum() / (n * (n - 1)))
 
     @property

@@ -99,7 +99,9 @@ def _overlap(original: pl.DataFrame, control: pl.DataFrame, what: str) -> list[s
     ours, theirs = plain_rows(original), plain_rows(control)
     names = ours.columns
     shared = theirs.join(ours.unique(), on=names, how="semi", nulls_equal=True).height
-    twins = ours.height - ours.group_by(names).len().filter(pl.col("len") == 1).height
+    twins = (
+        ours.height - ours.group_by(names).agg(pl.len().alias("·many")).filter(pl.col("·many") == 1).height
+    )
     seen, usual = Tally(shared, theirs.height), Tally(twins, ours.height)
     if seen.interval[0] <= usual.interval[1]:
         return []

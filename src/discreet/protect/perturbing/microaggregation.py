@@ -444,7 +444,7 @@ class Microaggregate(Treatment):
         """Promise k-anonymity only where a count of the released combinations confirms it."""
         if self.method in ONE_BY_ONE or self.series is not None:
             return None
-        smallest = pl.DataFrame(columns).group_by(pl.all()).len()["len"].min()
+        smallest = pl.DataFrame(columns).group_by(pl.all()).agg(pl.len().alias("·many"))["·many"].min()
         if not isinstance(smallest, int) or smallest < self.k:
             return None
         return f"Every combination of {', '.join(columns)} is shared by at least {self.k} records."

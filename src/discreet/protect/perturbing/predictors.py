@@ -98,9 +98,9 @@ def _numbers(column: pl.Series, ordered: bool) -> Floats:
 
 def _levels(column: pl.Series) -> Floats:
     """Make a 0/1 column for each level but the most frequent, and a column of zeros where there is no other."""
-    text = column.cast(pl.String)
-    counts = text.drop_nulls().value_counts().sort(["count", column.name], descending=[True, False])
-    others = counts[column.name][1 : _MOST + 2]
+    text = column.cast(pl.String).rename("level")
+    counts = text.drop_nulls().value_counts().sort(["count", "level"], descending=[True, False])
+    others = counts["level"][1 : _MOST + 2]
     gone = text.is_null().to_numpy()
     made = np.zeros((len(text), max(len(others), 1)))
     if len(others):

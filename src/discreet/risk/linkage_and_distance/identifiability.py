@@ -257,7 +257,7 @@ def column_entropy(column: pl.Series, as_category: bool = False) -> float:
             if known.n_unique() > bins:
                 counts = np.histogram(values, bins=max(bins, 1))[0].astype(np.float64)
                 return _entropy(np.append(counts, column.null_count()))
-    return _entropy(column.value_counts()["count"].to_numpy().astype(np.float64))
+    return _entropy(column.unique_counts().to_numpy().astype(np.float64))
 
 
 def identifiability_caveats(found: Identified) -> list[str]:

@@ -201,9 +201,9 @@ def _column(ours: pl.DataFrame, theirs: pl.DataFrame, reach: float) -> TellingCo
     ours, theirs = ours.drop_nulls(), theirs.drop_nulls()
     if ours.height < _FEWEST:
         return None
-    counted = ours.group_by(names).agg(n=pl.len())
-    own = counted.filter(pl.col("n") == 1).select(names)
-    chance = 2 * counted.filter(pl.col("n") == 2).height / ours.height
+    counted = ours.group_by(names).agg(pl.len().alias("·many"))
+    own = counted.filter(pl.col("·many") == 1).select(names)
+    chance = 2 * counted.filter(pl.col("·many") == 2).height / ours.height
     if own.height < _OWN * ours.height or chance > _BY_CHANCE:
         return None
     hits = theirs.join(own, on=names, how="semi")

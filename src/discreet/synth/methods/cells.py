@@ -30,11 +30,11 @@ class Cells:
     def of(cls, predictors: Sequence[Variable], values: Array, weights: Floats | None) -> Cells:
         """Group the records; ``mass`` is the running total of the weights, cell after cell."""
         frame = cell_frame(predictors)
-        sized = frame.group_by(frame.columns).len().sort(frame.columns)
-        keys = sized.drop("len").with_row_index("cell")
+        sized = frame.group_by(frame.columns).agg(pl.len().alias("·many")).sort(frame.columns)
+        keys = sized.drop("·many").with_row_index("cell")
         at = frame.join(keys, on=frame.columns, how="left", maintain_order="left")["cell"].to_numpy()
         order = np.argsort(at, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(sized["len"].to_numpy())]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(sized["·many"].to_numpy())]).astype(np.int64)
         mass = None if weights is None else np.cumsum(weights[order])
         return cls(keys, starts, values[order], mass)
 

@@ -139,19 +139,19 @@ def _text_codes(look: Look) -> list[Finding]:
     for name, dtype in look.frame.schema.items():
         if dtype != pl.String and not isinstance(dtype, pl.Categorical | pl.Enum):
             continue
-        texts = look.frame[name].cast(pl.String).drop_nulls().value_counts()
-        hits = texts.filter(pl.col(name).str.strip_chars().str.to_uppercase().is_in(list(TEXT_CODES)))
+        texts = look.frame[name].cast(pl.String).drop_nulls().rename("code").value_counts()
+        hits = texts.filter(pl.col("code").str.strip_chars().str.to_uppercase().is_in(list(TEXT_CODES)))
         if hits.height:
-            hits = hits.sort(name)
+            hits = hits.sort("code")
             records = int(hits["count"].sum())
             found.append(
                 Finding(
                     "coded-missing",
                     (name,),
-                    {"records": records, "share": records / look.rows, "codes": hits[name].to_list()},
+                    {"records": records, "share": records / look.rows, "codes": hits["code"].to_list()},
                     "high",
                     "convert to missing, and write back afterwards",
-                    parameters={"codes": hits[name].to_list(), "text": True},
+                    parameters={"codes": hits["code"].to_list(), "text": True},
                 )
             )
     return found

@@ -126,7 +126,7 @@ def _written_numbers(look: Look, series: pl.Series, texts: pl.Series, *, declare
     if len(codes) and not amounts and len(numbers) <= look.limits.many_levels:
         return None
     way = way_of_writing(as_texts)
-    held = series.value_counts().filter(pl.col(series.name).is_in(codes.implode()))
+    held = series.rename("code").value_counts().filter(pl.col("code").is_in(codes.implode()))
     coded = int(held["count"].sum())
     evidence: dict[str, Any] = {"distinct": len(numbers), "missing": series.null_count()}
     if len(codes):
@@ -213,7 +213,7 @@ def _category(look: Look, name: str) -> list[Finding]:
     evidence: dict[str, Any] = {"levels": levels, "ordered_splits": levels - 1}
     if levels <= _MOST_EXACT:
         evidence["exhaustive_splits"] = exhaustive_splits(levels)
-    rare = look.frame[name].drop_nulls().value_counts()["count"].to_numpy()
+    rare = look.frame[name].drop_nulls().unique_counts().to_numpy()
     evidence["levels_below_5_records"] = int((rare < 5).sum())
     return [
         Finding(

@@ -78,7 +78,11 @@ def _crossings(tables: Sequence[Table]) -> pl.DataFrame | None:
             possible = keys
             continue
         on = [name for name in keys.columns if name in possible.columns]
-        new = keys.height if not on else int(keys.group_by(on).len()["len"].to_numpy().max(initial=0))
+        new = (
+            keys.height
+            if not on
+            else int(keys.group_by(on).agg(pl.len().alias("·many"))["·many"].to_numpy().max(initial=0))
+        )
         if possible_cells([possible.height, new]) > 20 * _MOST_CROSSINGS:
             return None
         possible = possible.join(keys, on=on, how="inner") if on else possible.join(keys, how="cross")

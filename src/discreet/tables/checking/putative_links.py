@@ -109,10 +109,10 @@ def putative_links(
     linked = linked.with_columns(provable=alone.fill_null(False))
     drawn = linked[identifier].is_not_null() if policy == "all_random" else linked["provable"]
     n = reconstructed.height
-    here = people.group_by(keys).agg(pl.len().alias("k"))
+    here = people.group_by(keys).agg(pl.len().alias("·k"))
     figures: dict[str, float | int | None] = {
         "records": n,
-        "unique_share": float((here["k"] == 1).sum() / max(external.height, 1)),
+        "unique_share": float((here["·k"] == 1).sum() / max(external.height, 1)),
         "putative_rate": float(drawn.sum() / n),
         "provable_rate": float(linked["provable"].sum() / n),
         "random_precision": float(here.height / max(external.height, 1)),

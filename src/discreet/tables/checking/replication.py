@@ -83,7 +83,11 @@ def replication_audit(
         if name not in data.schema:
             raise ColumnError(unknown_name(name, data.columns))
     real = _texts(engine.collect(data, list(dict.fromkeys([*whole, *wanted]))), [*whole, *wanted])
-    rare = real.group_by(whole, maintain_order=True).agg(size=pl.len()).filter(pl.col("size") < min_class)
+    rare = (
+        real.group_by(whole, maintain_order=True)
+        .agg(pl.len().alias("·size"))
+        .filter(pl.col("·size") < min_class)
+    )
     pairs = real.join(rare.select(whole), on=whole, how="semi").unique([*whole, *wanted], maintain_order=True)
     occurs = np.zeros(rare.height)
     learned = np.zeros(rare.height)
@@ -212,21 +216,21 @@ def _present(rare: pl.DataFrame, made: pl.DataFrame, whole: Sequence[str]) -> An
 
 def _by_chance(rare: pl.DataFrame, made: pl.DataFrame, names: Sequence[str], area: str | None) -> Any:
     """The chance that a combination occurs where the keys are drawn independently, each by its share in the area."""
-    home = [area] if area else []
-    sizes = made.group_by(home).agg(n=pl.len()) if home else made.select(n=pl.len())
+    home, many = [area] if area else [], pl.len().alias("·n")
+    sizes = made.group_by(home).agg(many) if home else made.select(many)
     found = (
         rare.join(sizes, on=home, how="left", maintain_order="left")
         if home
         else rare.join(sizes, how="cross")
     )
-    found = found.with_columns(pl.col("n").fill_null(0), p=pl.lit(1.0))
+    found = found.with_columns(pl.col("·n").fill_null(0), pl.lit(1.0).alias("·p"))
     for name in names:
-        shares = made.group_by([*home, name]).agg(m=pl.len())
+        shares = made.group_by([*home, name]).agg(pl.len().alias("·m"))
         found = found.join(shares, on=[*home, name], how="left", maintain_order="left").with_columns(
-            p=pl.col("p") * pl.col("m").fill_null(0) / pl.col("n").clip(lower_bound=1)
+            pl.col("·p") * pl.col("·m").fill_null(0) / pl.col("·n").clip(lower_bound=1)
         )
-        found = found.drop("m")
-    p, n = found["p"].to_numpy(), found["n"].to_numpy()
+        found = found.drop("·m")
+    p, n = found["·p"].to_numpy(), found["·n"].to_numpy()
     return -np.expm1(n * np.log1p(-np.minimum(p, 1 - 1e-16)))
 
 
@@ -249,7 +253,7 @@ def _answer(
     number = int(flagged.sum())
     table = pl.DataFrame(
         {
-            "size": rare["size"],
+            "size": rare["·size"],
             "occurs": occurs,
             "with_sensitive": learned,
             "chance": chance,

@@ -61,7 +61,7 @@ def _raked(sample: Microdata, population: Microdata, design: Mapping[str, Any], 
     frame, weight = engine.whole_frame(sample), str(sample.roles.weight)
     real = engine.whole_frame(population)
     cells = frame.select(pl.col(name).cast(pl.String) for name in names).unique()
-    totals = real.group_by([pl.col(name).cast(pl.String) for name in names]).len()
+    totals = real.group_by([pl.col(name).cast(pl.String) for name in names]).agg(pl.len().alias("·many"))
     totals = totals.join(cells, on=names, how="semi", nulls_equal=True)
     margins = {tuple(str(part) for part in row[:-1]): float(row[-1]) for row in totals.iter_rows()}
     weights = rake(sample, [(names, margins)])

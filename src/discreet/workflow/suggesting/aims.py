@@ -78,7 +78,7 @@ class Aims:
 
 def _right_by_chance(values: pl.Series) -> float:
     """Say how often a guess is right that is drawn from the column as a whole."""
-    shares = values.value_counts(name="n")["n"] / max(1, len(values))
+    shares = values.unique_counts() / max(1, len(values))
     return float((shares**2).sum())
 
 
@@ -100,7 +100,7 @@ def company_for_swaps(models: Sequence[PrivacyModel], values: Mapping[str, pl.Se
         column = values[model.columns[0]]
         common = model.common if isinstance(model, AlphaK) else 1.0
         alpha = model.alpha if isinstance(model, AlphaK) else 1.0
-        shares = column.value_counts(name="n")["n"] / max(1, len(column))
+        shares = column.unique_counts() / max(1, len(column))
         top = float(shares.filter(shares <= common).max() or 0.0)  # type: ignore[arg-type]
         sizes = range(least, _LARGEST)
         least = next((n for n in sizes if min(math.floor(alpha * n + 1e-9), n - 1) / n >= 1.02 * top), least)

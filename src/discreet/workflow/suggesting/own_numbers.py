@@ -34,7 +34,7 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
         if not values.dtype.is_numeric():
             continue
         known = values.cast(pl.Float64).fill_nan(None).drop_nulls()
-        counts = known.value_counts(name="n")["n"]
+        counts = known.unique_counts()
         if len(known) < 2 * max(aims.k, 10) or int((counts == 1).sum()) < _OWN * 0.8 * len(known):
             continue
         numbers = known.to_numpy()
