@@ -183,6 +183,19 @@ def _without_places(text: str) -> str:
     return _SECONDS.sub("N s", _AT.sub("", _PLACES.sub("PLACE", text)))
 
 
+def name_of(test: str) -> str:
+    """Name a test whatever module it is in, if it is an example in a docstring: these move.
+
+    >>> name_of("src/discreet/risk/classes/k_anonymity.py::discreet.risk.classes.k_anonymity.k_anonymity")
+    'example k_anonymity'
+    """
+    file, _, own = test.partition("::")
+    if not file.startswith("src/"):
+        return test
+    module = ".".join(Path(file).with_suffix("").parts[1:]).removesuffix(".__init__")
+    return f"example {own.removeprefix(module).removeprefix('.') or module.rpartition('.')[2]}"
+
+
 class Recorder:
     """Note what comes back to the code of a test, and what was said on the way."""
 
@@ -225,8 +238,8 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        self._test, self._number = item.nodeid, 0
-        numbers = random.Random(item.nodeid)
+        self._test, self._number = name_of(item.nodeid), 0
+        numbers = random.Random(self._test)
         with pytest.MonkeyPatch.context() as patch:
             for module, name in ((os, "urandom"), (random, "_urandom")):
                 patch.setattr(module, name, numbers.randbytes)
@@ -259,7 +272,8 @@ def pytest_configure(config: pytest.Config) -> None:
     from _pytest.raises import RaisesExc
     from click.testing import CliRunner
 
-    recorder = Recorder(place)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    recorder = Recorder(place.with_suffix(f".{worker}{place.suffix}") if worker else place)
     config.pluginmanager.register(recorder)
     leave, read, invoke, warn = RaisesExc.__exit__, CaptureFixture.readouterr, CliRunner.invoke, warnings.warn
 

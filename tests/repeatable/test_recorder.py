@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from repeatable.comparing import Answer, differences, read_record, unsteady
-from repeatable.recorder import Digest
+from repeatable.recorder import Digest, name_of
 
 from discreet import Microdata, risk
 
@@ -75,6 +75,38 @@ def test_answers_that_differ_by_themselves_are_left_out_and_others_are_not():
     assert differences(before, after, left_out) == [("t", "bits 1 of g"), ("u", "gone")]
     more = {**before, "u": [Answer("f", "1", "1")] * 2}
     assert differences(before, more, left_out) == [("u", "2 answers instead of 1")]
+
+
+def test_an_example_has_the_same_name_in_whatever_module_it_is():
+    one = name_of("src/discreet/risk/classes/k_anonymity.py::discreet.risk.classes.k_anonymity.k_anonymity")
+    assert one == name_of("src/discreet/risk/k_anonymity.py::discreet.risk.k_anonymity.k_anonymity")
+    assert name_of("tests/test_names.py::test_a") == "tests/test_names.py::test_a"
+
+
+def test_a_changed_name_signature_card_policy_or_help_is_shown(monkeypatch):
+    import dataclasses
+
+    from repeatable.surface import surface
+
+    from discreet.cards import _CARDS
+
+    before = surface()
+    assert {name.split()[0] for name in before} == {"name", "card", "policy", "help"}
+
+    def changed() -> set[str]:
+        after = surface()
+        return {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+    assert changed() == set()
+    with monkeypatch.context() as patch:
+        patch.setattr(risk, "k_anonymity", lambda data, *, keys=(): None)
+        assert changed() == {"name discreet.risk.k_anonymity"}
+    with monkeypatch.context() as patch:
+        patch.delattr(Microdata, "with_roles")
+        assert changed() == {"name discreet.Microdata.with_roles"}
+    with monkeypatch.context() as patch:
+        patch.setitem(_CARDS, "uniqueness", dataclasses.replace(_CARDS["uniqueness"], headline="other"))
+        assert changed() == {"card risk uniqueness"}
 
 
 SMALL = """
