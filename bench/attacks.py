@@ -48,7 +48,7 @@ from pathlib import Path
 import polars as pl
 
 from discreet import Microdata, attack, synth
-from discreet.results import Measure
+from discreet.core.results import Measure
 
 SIDES = (["age", "education", "race", "sex"], ["workclass", "occupation", "hours-per-week", "native-country"])
 SECRETS = ["income", "marital-status", "age"]

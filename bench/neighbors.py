@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from discreet.distance import MixedSpace, nearest
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace
 
 LEVELS = {"sex": 2, "marital": 6, "region": 9, "education": 16, "sector": 8, "job": 40, "origin": 25}
 PEER = """

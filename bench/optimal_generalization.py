@@ -17,7 +17,7 @@ import polars as pl
 
 from discreet import Microdata
 from discreet.hierarchy import Hierarchy
-from discreet.loss import LOSSES
+from discreet.numerics.loss import LOSSES
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.lattice_search import CellObjective, Search
 from discreet.protect.generalizing.mondrian import Mondrian

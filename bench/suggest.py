@@ -17,7 +17,7 @@ from pathlib import Path
 
 import discreet
 from discreet import Microdata, Policy, engine
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.protect import Band, DropIdentifiers, KAnonymity, LocalSuppression, Mondrian, Plan
 from discreet.utility import information_loss
 from discreet.workflow.suggesting.aims import aims_of

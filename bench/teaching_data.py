@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.synth.from_outputs import FromOutputs
 
 DESCRIPTION = Path(__file__).parents[1] / "tests" / "golden" / "data" / "car_access.toml"

@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from discreet.trees import Feature, encode, grow_classification, grow_forest, grow_pruned, grow_regression
-from discreet.trees.coding import MAX_BINS
+from discreet.numerics.trees.coding import MAX_BINS, Feature, encode
+from discreet.numerics.trees.forest import grow_forest
+from discreet.numerics.trees.growing import grow_classification, grow_regression
+from discreet.numerics.trees.pruning import grow_pruned
 
 LEVELS = (2, 5, 7, 15, 16, 42, 300)
 

@@ -1,8 +1,8 @@
 """How the manual is built; the method pages come from the docstrings."""
 
 from discreet import __version__
-from discreet.cards import card_of
-from discreet.method_cards import method_card
+from discreet.core.cards import card_of
+from discreet.core.method_cards import method_card
 
 project = "discreet"
 author = "the discreet developers"

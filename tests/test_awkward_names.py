@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, assess, attack, compare, protect, risk, suggest, synth, utility
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 NAMES = ("count", "n", "size", "share", "level", "records", "own", "group", "code", "len", "index", "literal")
 

@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet
-from discreet import Microdata, Policy, assess, cards, compare, judge, risk, utility
-from discreet.cards import all_cards, card_of, load_cards
+from discreet import Microdata, Policy, assess, compare, judge, risk, utility
 from discreet.cli import app
-from discreet.figure_words import heading_of, label_of, words_at
+from discreet.core import cards
+from discreet.core.cards import all_cards, card_of, load_cards
+from discreet.core.figure_words import heading_of, label_of, words_at
 from discreet.report.chapters import CHAPTERS
 from discreet.workflow.catalog import catalog
 from discreet.workflow.evaluation import Metric
@@ -50,9 +51,9 @@ ORDINARY_WORDS = {"population", "margins"}
 
 MADE_UP = '''
 from discreet import engine
-from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, OfPair, OfStudy, measure
+from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, OfPair, OfStudy, measure
 from discreet.microdata import Microdata
-from discreet.results import Measure
+from discreet.core.results import Measure
 
 
 @measure(

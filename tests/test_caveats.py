@@ -12,8 +12,8 @@ import pytest
 
 import discreet
 from discreet import Microdata, risk
-from discreet.caveats import WEIGHTS_UNUSED, Caveat, code_of, without
-from discreet.results import Measure
+from discreet.core.caveats import WEIGHTS_UNUSED, Caveat, code_of, without
+from discreet.core.results import Measure
 
 SOURCE = Path(discreet.__file__).parent
 SEARCHES = {"startswith", "endswith", "find", "index", "count", "partition", "removeprefix", "removesuffix"}

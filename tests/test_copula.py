@@ -5,19 +5,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal
 
-from discreet.copula import (
-    EmpiricalMargin,
-    conditional_information,
-    correlation_of_vine,
-    fit_d_vine,
-    fit_gaussian,
-    mutual_information,
-    nearest_correlation,
+from discreet.core.errors import ParameterError
+from discreet.numerics.copula.correlation import correlation_of_vine, nearest_correlation, root_of
+from discreet.numerics.copula.fitting import fit_d_vine, fit_gaussian
+from discreet.numerics.copula.information import conditional_information, dense, entropy, mutual_information
+from discreet.numerics.copula.margins import EmpiricalMargin
+from discreet.numerics.copula.matching import (
+    bivariate_normal_cdf,
+    cut_table,
+    match_pairs,
+    match_table,
+    match_within,
 )
-from discreet.copula.correlation import root_of
-from discreet.copula.information import dense, entropy
-from discreet.copula.matching import bivariate_normal_cdf, cut_table, match_pairs, match_table, match_within
-from discreet.errors import ParameterError
 
 
 def normal_columns(correlation, n, seed, cuts=(-1, 0, 1)):

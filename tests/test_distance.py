@@ -7,9 +7,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.distance import MixedSpace, nearest, ties_within
-from discreet.distance.boxes import alike_words, in_boxes
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.numerics.distance.boxes import alike_words, in_boxes
+from discreet.numerics.distance.search import nearest, ties_within
+from discreet.numerics.distance.space import MixedSpace
 
 
 def mixed(rows, seed, missing=0.0):

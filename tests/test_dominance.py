@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.dominance import contributions, dominated, p_percent, prior_posterior
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.numerics.dominance import contributions, dominated, p_percent, prior_posterior
 
 
 def one_cell(*values, **options):

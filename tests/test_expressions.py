@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError, DiscreetError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError
 from discreet.expressions import parse, split_outside_quotes
 
 PEOPLE = pl.DataFrame(

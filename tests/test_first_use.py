@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from discreet import first_use
-from discreet.progress import listening
+from discreet.core import compiling
+from discreet.core.progress import listening
 
 
 class Terminal(io.StringIO):
@@ -28,7 +28,7 @@ def terminal(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(first_use.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(compiling.time, "monotonic", lambda: clock.now)
     return clock
 
 
@@ -40,11 +40,11 @@ def function(module):
     return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=ours)})
 
 
-OURS, OTHERS = function("discreet.trees.grow_kernels"), function("numba.np.arrayobj")
+OURS, OTHERS = function("discreet.numerics.trees.grow_kernels"), function("numba.np.arrayobj")
 
 
 def test_compiling_that_takes_long_is_said_in_one_line(monkeypatch, clock):
-    screen, watch = terminal(monkeypatch), first_use.Watch()
+    screen, watch = terminal(monkeypatch), compiling.Watch()
     for _ in range(4):
         watch.on_start(OURS)
         clock.now += 0.5
@@ -53,19 +53,19 @@ def test_compiling_that_takes_long_is_said_in_one_line(monkeypatch, clock):
         watch.on_end(OTHERS)
         watch.on_end(OURS)
         clock.now += 60.0  # work between two functions is no compiling
-    assert screen.getvalue() == f"{first_use.SENTENCE}\n"
+    assert screen.getvalue() == f"{compiling.SENTENCE}\n"
 
 
 def test_it_is_said_while_one_waits_and_not_afterwards(monkeypatch, clock):
-    screen, watch = terminal(monkeypatch), first_use.Watch()
+    screen, watch = terminal(monkeypatch), compiling.Watch()
     watch.on_start(OURS)
     clock.now = 3.5
     watch.on_start(OTHERS)
-    assert screen.getvalue() == f"{first_use.SENTENCE}\n"
+    assert screen.getvalue() == f"{compiling.SENTENCE}\n"
 
 
 def test_nothing_is_said_of_short_waits_or_of_functions_of_others(monkeypatch, clock):
-    screen, watch = terminal(monkeypatch), first_use.Watch()
+    screen, watch = terminal(monkeypatch), compiling.Watch()
     watch.on_start(OURS)
     clock.now += 2.9
     watch.on_end(OURS)
@@ -79,7 +79,7 @@ def test_nobody_is_told_where_nobody_looks_but_a_page_is(monkeypatch, clock):
     monkeypatch.setattr(sys, "stderr", file := io.StringIO())
     heard = []
     for told in (False, True):
-        watch = first_use.Watch()
+        watch = compiling.Watch()
         watch.on_start(OURS)
         clock.now += 3.5
         if told:
@@ -88,14 +88,14 @@ def test_nobody_is_told_where_nobody_looks_but_a_page_is(monkeypatch, clock):
         else:
             watch.on_end(OURS)
     assert file.getvalue() == ""
-    assert heard == [(first_use.SENTENCE, 0, None)]
+    assert heard == [(compiling.SENTENCE, 0, None)]
 
 
 def test_the_compiler_is_heard_when_it_compiles_and_not_when_it_reads_from_disk(tmp_path):
     code = (
-        "import sys, numpy as np; from discreet import first_use; sys.stderr.isatty = lambda: True;"
+        "import sys, numpy as np; from discreet.core import compiling; sys.stderr.isatty = lambda: True;"
         "first_use.PATIENCE = 0.0;"
-        "from discreet.interval_search import intervals; intervals(np.zeros(1), np.zeros(1))"
+        "from discreet.numerics.interval_search import intervals; intervals(np.zeros(1), np.zeros(1))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     said = [
@@ -104,4 +104,4 @@ def test_the_compiler_is_heard_when_it_compiles_and_not_when_it_reads_from_disk(
         ).stderr
         for _ in range(2)
     ]
-    assert said == [f"{first_use.SENTENCE}\n", ""]
+    assert said == [f"{compiling.SENTENCE}\n", ""]

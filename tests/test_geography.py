@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
-from discreet.geography import CoordinateSystem, geodesic_forward, places_of
-from discreet.zones import OUTSIDE, NearestRecordZones, PolygonZones, plain_polygons
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.numerics.geography import CoordinateSystem, geodesic_forward, places_of
+from discreet.numerics.zones import OUTSIDE, NearestRecordZones, PolygonZones, plain_polygons
 
 WEST = "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0))"
 EAST = {"type": "Polygon", "coordinates": [[[10, 0], [20, 0], [20, 10], [10, 10], [10, 0]]]}

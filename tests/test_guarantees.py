@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import Microdata, synth
+from discreet.core.errors import DiscreetError
+from discreet.core.guarantees import DRAWN_PRIVATELY, FOLLOW_FROM_PARAMETERS, in_plain_words, rounded_up
 from discreet.dp import seeded_words
-from discreet.errors import DiscreetError
-from discreet.guarantees import DRAWN_PRIVATELY, FOLLOW_FROM_PARAMETERS, in_plain_words, rounded_up
 from discreet.protect import Plan, Pram, Round, SampleAndAnonymize
 from discreet.protect.treatment import Treatment
 from discreet.synth import BayesianNetwork, Sequential

@@ -13,49 +13,18 @@ from typing import NamedTuple
 SOURCE = Path(__file__).parent.parent / "src" / "discreet"
 # From the foundations to the roof; what stands in one line is one floor, and its rooms do not call each other.
 FLOORS = (
-    "arrays caveats citations errors linking progress one_thread _version",
-    "first_use",
-    "compiling",
-    "calendar_range named_values",
-    "plain_values wording quiet_panics",
-    "draw_kernels value_text",
-    "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays "
-    "interval_search guarantees declared_types",
-    "verdicts figure_words method_cards release_count",
-    "results",
-    "described",
-    "comparison_results expression_functions roles",
-    "microdata",
-    "parameters",
-    "expressions",
+    "core expression_functions _version",
+    "microdata expressions formula policy policies networks",
     "engine",
-    "policies",
-    "policy",
-    "hierarchy",
-    "secret_keys",
-    "io",
-    "datasets",
-    "geography",
-    "zones",
-    "distance",
-    "earth_mover_kernels",
-    "mdav earth_mover",
-    "copula",
-    "pairs",
-    "dominance",
-    "loss",
-    "trees",
-    "networks",
-    "dp",
+    "hierarchy io numerics",
+    "datasets pairs dp",
     "risk",
     "protect",
-    "synth",
+    "synth federated",
     "utility",
     "tables",
     "attack",
-    "outputs",
-    "federated",
-    "workflow",
+    "outputs workflow",
     "report",
     "app",
     "cli",
@@ -194,7 +163,7 @@ def test_array_types_are_named_once():
         for name, path in modules().items()
         if re.search(r"^\s*\w+(: TypeAlias)? = npt\.NDArray\[[\w.]+\]$", path.read_text(), re.MULTILINE)
     ]
-    assert named == ["discreet.arrays"]
+    assert named == ["discreet.core.arrays"]
 
 
 def functions(node: ast.AST) -> Iterator[ast.FunctionDef]:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import loss
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.numerics import loss
 
 SIZES = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 

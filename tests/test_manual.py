@@ -15,8 +15,8 @@ import pytest
 
 import discreet
 from discreet import protect, risk, synth, utility
-from discreet.cards import card_of
 from discreet.cli import main
+from discreet.core.cards import card_of
 from discreet.protect import Plan, Treatment
 from discreet.report.chapters import CHAPTERS
 

@@ -6,12 +6,16 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.compiling import Patience
-from discreet.distance import Points
-from discreet.distance.kernels import Metric
-from discreet.errors import ParameterError
-from discreet.mdav import kernels
-from discreet.mdav.groups import groups_of_at_least, groups_of_variable_size, mixed_groups_of_at_least
+from discreet.core.compiling import Patience
+from discreet.core.errors import ParameterError
+from discreet.numerics.distance.kernels import Metric
+from discreet.numerics.distance.space import Points
+from discreet.numerics.mdav import kernels
+from discreet.numerics.mdav.groups import (
+    groups_of_at_least,
+    groups_of_variable_size,
+    mixed_groups_of_at_least,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")

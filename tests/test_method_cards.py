@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.method_cards import AIMS, method_card, works_behind
+from discreet.core.method_cards import AIMS, method_card, works_behind
 from discreet.protect import Mondrian, Treatment
 from discreet.synth import Synthesizer
 from discreet.workflow.catalog import catalog

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 
 PEOPLE = pl.DataFrame({"age": [30, 40], "sex": ["f", None], "pay": [1.5, 2.5]})
 

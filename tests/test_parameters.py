@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata, protect, risk, synth, tables, utility
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.parameters import check, checked, fault, function_hints
 from discreet.hierarchy import Hierarchy
-from discreet.parameters import check, checked, fault, function_hints
 from discreet.protect.treatment import Treatment
 from discreet.synth.methods.method import Method
 from discreet.synth.synthesizer import Synthesizer

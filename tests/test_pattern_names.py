@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, risk, utility
-from discreet.errors import ColumnError, DiscreetError
+from discreet.core.errors import ColumnError, DiscreetError
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
 from discreet.tables import Table

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Policy
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.results import Measure, Scenario
 from discreet.policy import Rule
-from discreet.results import Measure, Scenario
 from discreet.workflow.judging import held_against
 
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, Plan, assess, compare, risk
-from discreet.errors import ColumnError
+from discreet.core.errors import ColumnError
+from discreet.core.results import Release, Step
 from discreet.policy import Rule
 from discreet.protect import AddNoise, Band, Draft, DropIdentifiers, Pram, ReorderRecords
-from discreet.results import Release, Step
 from discreet.synth import Sequential
 from discreet.workflow import document_plan
 

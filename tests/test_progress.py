@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.progress import track
+from discreet.core.progress import track
 
 
 class Terminal(io.StringIO):
@@ -35,7 +35,5 @@ def test_nothing_is_written_to_a_file_or_when_not_wanted(monkeypatch, screen, pr
 
 
 def test_rich_is_not_loaded_when_nobody_is_looking():
-    code = (
-        "import sys; from discreet.progress import track; list(track([1])); assert 'rich' not in sys.modules"
-    )
+    code = "import sys; from discreet.core.progress import track; list(track([1])); assert 'rich' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.PIPE)

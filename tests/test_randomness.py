@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import ParameterError
-from discreet.randomness import generator
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import generator
 
 
 @given(st.integers(0, 2**64), st.lists(st.text(max_size=5), max_size=3))
@@ -34,7 +34,7 @@ def test_without_a_seed_every_call_differs():
 
 def test_keyed_draws_are_siphash_as_its_authors_print_it():
     # Aumasson and Bernstein (2012), appendix A: key 00…0f, message 00…0e.
-    from discreet.draw_kernels import words_of_numbers, words_of_texts
+    from discreet.core.draw_kernels import words_of_numbers, words_of_texts
 
     low, high = (np.uint64(int.from_bytes(bytes(range(start, start + 8)), "little")) for start in (0, 8))
     words = np.empty(1, dtype=np.uint64)
@@ -49,7 +49,7 @@ def test_keyed_draws_are_siphash_as_its_authors_print_it():
 def test_keyed_draws_have_the_laws_they_are_named_after():
     from scipy import stats
 
-    from discreet.randomness import KeyedDraws
+    from discreet.core.randomness import KeyedDraws
 
     draws, records = KeyedDraws.of(7, "a", "b"), np.arange(50_000, dtype=np.uint64)
     assert stats.kstest(draws.uniforms(records), "uniform").pvalue > 0.001
@@ -61,7 +61,7 @@ def test_keyed_draws_have_the_laws_they_are_named_after():
 
 
 def test_no_two_paths_of_keyed_draws_read_alike():
-    from discreet.randomness import KeyedDraws
+    from discreet.core.randomness import KeyedDraws
 
     assert KeyedDraws.of(1, "ab", "c") != KeyedDraws.of(1, "a", "bc")
     assert KeyedDraws.of(1, "a") != KeyedDraws.of(11, "a")

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from discreet.errors import ParameterError
-from discreet.results import Detail, Measure, Release, Step
+from discreet.core.errors import ParameterError
+from discreet.core.results import Detail, Measure, Release, Step
 
 
 def test_a_measure_is_ready_for_json_whatever_numbers_it_holds():

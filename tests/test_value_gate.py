@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import risk, utility
-from discreet.microdata import Microdata
-from discreet.protect import Plan, Recode, Treatment
-from discreet.synth import Synthesizer
-from discreet.value_gate import (
+from discreet.core.value_gate import (
     BY_COLUMN,
     EXPRESSIONS,
     MARK,
@@ -27,6 +24,9 @@ from discreet.value_gate import (
     is_withheld,
     without_literals,
 )
+from discreet.microdata import Microdata
+from discreet.protect import Plan, Recode, Treatment
+from discreet.synth import Synthesizer
 
 VALUES = st.one_of(
     st.from_regex(r"zq[a-z]{3,8}", fullmatch=True), st.floats(7391.1, 7399.9).map(lambda x: round(x, 4))

@@ -3,7 +3,7 @@
 A *walk* is one call on a small file, made a second time on fresh data so that nothing is compiled or looked up for the
 first time. Counted is every module of which some function runs during the call, compiled loops included where Python
 calls them (so that small tables, which are begun in plain Python, are compiled from the start here). Left
-out is the ground floor (`FLOORS` of the house up to ``parameters``): errors, wording, cards, results, roles and checks
+out is the foundation (``core`` and ``microdata``): errors, wording, cards, results, roles and checks
 of parameters, which every reader knows after the first walk and no walk could do without.
 
 Limits are those that were set when the house was last tidied; whoever needs one more module on a walk looks first for
@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_house import FLOORS, SOURCE
+from test_house import SOURCE
 
 from discreet import Microdata, Plan, assess, compare, protect, synth, tables
-from discreet.compiling import Patience
+from discreet.core.compiling import Patience
 from discreet.tables.gauss import running
 
-GROUND = {room for floor in FLOORS[: FLOORS.index("parameters") + 1] for room in floor.split()}
+GROUND = {"core", "microdata"}
 
 
 def people(n: int = 300) -> Microdata:

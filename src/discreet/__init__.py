@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         tables,
         utility,
     )
-    from discreet.errors import DiscreetError, DiscreetWarning
+    from discreet.core.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
     from discreet.microdata import Microdata
@@ -82,8 +82,8 @@ _HOME = {
     "Hierarchy": "discreet.hierarchy",
     "Plan": "discreet.protect",
     "Policy": "discreet.policy",
-    "DiscreetError": "discreet.errors",
-    "DiscreetWarning": "discreet.errors",
+    "DiscreetError": "discreet.core.errors",
+    "DiscreetWarning": "discreet.core.errors",
     "read": "discreet.io",
     "write": "discreet.io",
     "Study": "discreet.workflow.evaluation",

@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeVar
 
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.wording import type_name
 from discreet.expression_functions import (
     ARITHMETIC,
     COMPARISONS,
@@ -32,7 +33,6 @@ from discreet.expression_functions import (
     halved,
     joined,
 )
-from discreet.wording import type_name
 
 T = TypeVar("T")
 Kind = Literal["condition", "number", "text", "date", "time of day", "duration", "any"]
@@ -120,7 +120,7 @@ def parse(text: str, schema: Schema) -> Expression:
     (('age', 'status'), [True, False, False])
     >>> parse("agee < 16", people.schema)
     Traceback (most recent call last):
-    discreet.errors.ColumnError: There is no column 'agee'. Did you mean 'age'? It stands in 'agee < 16'.
+    discreet.core.errors.ColumnError: There is no column 'agee'. Did you mean 'age'? It stands in 'agee < 16'.
     """
     if not isinstance(text, str) or not text.strip():
         raise ParameterError("An expression must be a text that is not empty, e.g. 'age >= 16'.")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 Block = tuple[str, ...]
 Margin = frozenset[str]

@@ -7,7 +7,6 @@ wrapped, never copied on entry. Roles are checked at once.
 from __future__ import annotations
 
 import html
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -17,9 +16,9 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.roles import ROLES, Columns, Roles, columns_named
-from discreet.wording import type_name
+from discreet.core.errors import ColumnError, InputError, not_microdata
+from discreet.core.roles import ROLES, Columns, Roles, columns_named
+from discreet.core.wording import type_name
 
 __all__ = ["ROLES", "Columns", "Metadata", "Microdata", "Roles", "require_microdata"]
 
@@ -95,7 +94,7 @@ class Microdata:
     (('sex',), ('sex', 'pay'))
     >>> Microdata(people, keys=["Sex"])
     Traceback (most recent call last):
-    discreet.errors.ColumnError: There is no column 'Sex'. Did you mean 'sex'? It was named under 'keys'.
+    discreet.core.errors.ColumnError: There is no column 'Sex'. Did you mean 'sex'? It was named under 'keys'.
     """
 
     def __init__(
@@ -403,14 +402,7 @@ def require_microdata(data: Any, what: str = "data") -> None:
     --------
     >>> require_microdata("people.csv")
     Traceback (most recent call last):
-    discreet.errors.ParameterError: data must be Microdata, not a str. Read a file with discreet.read(path, keys=[…]).
+    discreet.core.errors.ParameterError: data must be Microdata, not a str. Read a file with ...
     """
-    if isinstance(data, Microdata):
-        return
-    is_place = isinstance(data, str | os.PathLike)
-    way_out = (
-        "Read a file with discreet.read(path, keys=[…])."
-        if is_place
-        else "Wrap a frame first: discreet.Microdata(frame, keys=[…])."
-    )
-    raise ParameterError(f"{what} must be Microdata, not a {type(data).__name__}. {way_out}")
+    if not isinstance(data, Microdata):
+        raise not_microdata(data, what)

@@ -42,11 +42,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discreet.cards import card_of
-from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.figure_words import title_of, worded, words_at
-from discreet.files.toml_files import read_toml
-from discreet.results import Check, Scenario
+from discreet.core.cards import card_of
+from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.figure_words import title_of, worded, words_at
+from discreet.core.files.texts import read_toml
+from discreet.core.results import Scenario
+from discreet.core.verdicts import Check
 
 _FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs", "budget")
 _BUDGET = {

@@ -25,7 +25,7 @@ from discreet.app.journey import Journey
 from discreet.app.private_folder import PrivateFolder, plain_name, swept
 from discreet.app.serving import PASSWORD, _lock_when_idle, serve
 from discreet.app.uploading import kept_copy
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 
 SELF = f"http://{HOST}"
 PAGES = [name for name, _ in (*JOURNEY, *BESIDE)]

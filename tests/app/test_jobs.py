@@ -193,7 +193,7 @@ async def test_with_all_processes_at_work_a_job_waits_for_one(people, monkeypatc
 def test_a_process_that_starts_again_notices_that_the_file_was_changed(people):
     """The one before it was ended to make room; what it had read is what the person at the page has seen."""
     from discreet.app.work.bench import Bench, stamp_of
-    from discreet.errors import InputError
+    from discreet.core.errors import InputError
 
     source = {"place": str(people), "query": "", "reading": {}, "stamp": stamp_of(str(people))}
     assert Bench().file(source).columns

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from attack.populations import people
 from discreet import Microdata, Policy, compare
 from discreet.cli import app
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.workflow.evaluation.metrics import Metric, measures_known
 
 ATTACKS = ("singling_out", "linkability", "inference", "membership")

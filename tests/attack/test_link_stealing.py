@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import attack
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 
 STRATEGIES = (
     "all-ones", "all-zeros", "identity", "max-attributes", "class-representative", "influence", "influence-multiplied"

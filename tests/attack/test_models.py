@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from discreet import Microdata, attack
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.outputs import Session
 
 RNG = np.random.default_rng(0)

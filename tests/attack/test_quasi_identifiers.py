@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, attack
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.synth import MultiTableRelease
 
 

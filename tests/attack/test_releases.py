@@ -14,8 +14,8 @@ from discreet.attack.releases.control_size import at_size
 from discreet.attack.releases.guessing import Secret, blind_guess, is_right
 from discreet.attack.releases.victims import OVERLAP
 from discreet.attack.success import FEW_TRIES, NO_CONTROL, SURE_CONTROL, WEAK_ATTACK
-from discreet.caveats import code_of
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.caveats import code_of
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 
 SIDES = (["pay", "job"], ["age", "hours", "town"])
 ATTACKS = {

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import attack
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 
 def by_definition(f, record, reference):

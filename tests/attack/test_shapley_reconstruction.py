@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import attack, dp
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 
 WEIGHTS = np.array([1.0, -2.0, 0.5, 3.0])
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import attack, tables
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 
 QUICK = {"runs": 6, "rows": 60, "steps": 150, "device": "cpu", "seed": 1}
 

@@ -18,8 +18,8 @@ import tomli_w
 from cli.canaries import PEOPLE, ROLES, Canaries, people
 from discreet import risk
 from discreet.cli import app
+from discreet.core.value_gate import MARK
 from discreet.dp import Ledger
-from discreet.value_gate import MARK
 
 KEYS = ("--keys", "region,sex,age")
 RAN = (0, 3, 4)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from discreet import datasets
 from discreet.cli.table import table
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 HOW = ("--table", "region*main_income", "--count", "freq", "--hierarchy", "region=county")
 

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.cli.compare import compare
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 app = typer.Typer()
 app.command()(compare)

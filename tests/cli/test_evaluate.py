@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.cli.evaluate import evaluate
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_a_study_whose_title_is_no_text_writes_nothing(discreet, folder):
 
 def test_a_refusal_names_what_is_in_place_already(discreet, folder, monkeypatch):
     """The release is written, then the disk is full."""
-    from discreet.errors import InputError
+    from discreet.core.errors import InputError
 
     def full(*arguments, **options):
         raise InputError("'log.json' cannot be written: the disk is full.")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import dp
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 RUNS = 40_000
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, dp
-from discreet.errors import DiscreetError, InputError, ParameterError
-from discreet.guarantees import in_plain_words
+from discreet.core.errors import DiscreetError, InputError, ParameterError
+from discreet.core.guarantees import in_plain_words
 from discreet.policy import Policy
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, dp, protect, synth, tables
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 try:
@@ -213,7 +213,9 @@ def test_a_release_beyond_the_budget_draws_nothing(name, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")  # so little a budget serves nobody
+@pytest.mark.filterwarnings(
+    "ignore::discreet.core.errors.DiscreetWarning"
+)  # so little a budget serves nobody
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import dp
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.dp import Cost, Ledger
-from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.policy import Policy
 
 PURE = st.builds(Cost, st.just("laplace"), st.just("pure"), epsilon=st.floats(0.01, 2.0))

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discreet.core.errors import DiscreetError, InputError, ParameterError
+from discreet.core.files import locks
 from discreet.dp import Cost, Ledger
 from discreet.dp.ledger_files import well_formed
-from discreet.errors import DiscreetError, InputError, ParameterError
-from discreet.files import locks
 
 PART = Cost("laplace", "pure", epsilon=0.125)
 FORKS = "fork" in multiprocessing.get_all_start_methods()
@@ -410,7 +410,7 @@ def test_windows_renames_over_a_file_once_nobody_reads_it(tmp_path, monkeypatch)
 
 
 def test_without_hard_links_a_new_file_takes_nobodys_place(tmp_path, monkeypatch):
-    from discreet.files.atomic import replacing
+    from discreet.core.files.atomic import replacing
 
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError("no links")))
     target = tmp_path / "a.txt"

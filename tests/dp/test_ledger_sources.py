@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import discreet
 from discreet import Microdata, dp, protect, synth
 from discreet.cli import app
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.dp import Cost, Ledger
-from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.io.content import content_of
 
 PEOPLE = pl.DataFrame(

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, dp, protect, synth, tables
-from discreet.errors import ParameterError
-from discreet.guarantees import SEVERAL_RECORDS
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import SEVERAL_RECORDS
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 LEVELS = {"x": ["a", "b"], "y": ["a", "b"]}
 FILE = pl.DataFrame({"x": ["a", "b"] * 60, "y": ["a", "a", "b"] * 40, "who": [i // 3 for i in range(120)]})
 CODED = FILE.with_columns(pl.col("x", "y").cast(pl.Enum(["a", "b"])))

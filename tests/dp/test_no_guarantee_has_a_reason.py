@@ -16,7 +16,7 @@ from discreet import Microdata, synth, tables
 from discreet.cli import app
 from discreet.workflow import document_release
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 PAIR = pl.DataFrame({"a": np.arange(60) % 17, "b": np.arange(60) % 13 + 0.5})
 SWITCH = {"laplace_switch": True, "epsilon": 1.0, "bounds": {"a": [0, 20], "b": [0, 20]}}
 MADE = {

@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 
 from discreet import Microdata, dp, protect, synth, tables
 from discreet.cli import app
-from discreet.results import Measure, Release
+from discreet.core.results import Measure, Release
 from discreet.synth.synthesizer import Fitted
 from discreet.tables import ProtectedTable
 from discreet.workflow import document_plan, document_release
@@ -77,14 +77,14 @@ STAND_INS = {
 @pytest.fixture
 def covered(monkeypatch):
     """Let no draw depend on the data, and every one be the same each time."""
-    import discreet.randomness
+    import discreet.core.randomness
 
     own = {name: getattr(dp, name) for name in STAND_INS}
     for module in [held for key, held in list(sys.modules.items()) if key.startswith("discreet")]:
         for name, real in own.items():
             if vars(module).get(name) is real:
                 monkeypatch.setattr(module, name, STAND_INS[name])
-    monkeypatch.setattr(discreet.randomness, "secrets", types.SimpleNamespace(randbits=lambda bits: 11))
+    monkeypatch.setattr(discreet.core.randomness, "secrets", types.SimpleNamespace(randbits=lambda bits: 11))
 
 
 BOUNDS = {"lower": 0, "upper": 100}

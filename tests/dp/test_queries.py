@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata, datasets, dp
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.dp.contributions import Range, bounded_cells
-from discreet.errors import DiscreetError, ParameterError
 
 
 def people(**roles) -> Microdata:

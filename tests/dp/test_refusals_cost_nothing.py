@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, dp, protect, synth, tables
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 LEVELS = {"x": ["a", "b"], "y": ["a", "b"]}
 UNIT = {"x": (-1, 1), "y": (-1, 1)}

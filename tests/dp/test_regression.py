@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, dp
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.dp.regression import passes
 from discreet.dp.regression.check_loss import KERNELS, CheckLoss
 from discreet.dp.regression.design import read_records
 from discreet.dp.regression.linear_regression import _Sums
 from discreet.dp.regression.private_descent import Slopes, drawn_records
-from discreet.errors import DiscreetError, InputError, ParameterError
 
 BOUNDS = {"a": (-5, 5)}
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet import dp
+from discreet.core.errors import DiscreetError
 from discreet.dp import samplers, single_draws
-from discreet.errors import DiscreetError
 
 MANY = 60_000
 

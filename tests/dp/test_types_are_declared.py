@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, dp, protect, synth
-from discreet.declared_types import as_declared, is_range
-from discreet.errors import ColumnError
+from discreet.core.declared_types import as_declared, is_range
+from discreet.core.errors import ColumnError
 from discreet.microdata import Metadata
 
 DOMAIN = {"age": (0, 100), "rooms": [1, 2, 3], "sex": ["f", "m"], "share": (0.0, 1.0)}
@@ -57,7 +57,7 @@ def unusual(kind: str) -> pl.DataFrame:
     return pl.concat([frame, one.cast(dict(frame.schema))])
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @pytest.mark.parametrize("kind", [kind for kind in UNUSUAL if kind != "a category"])
 @pytest.mark.parametrize("name", PLANS)
 def test_one_record_does_not_change_the_types_of_a_private_generator(name, kind):

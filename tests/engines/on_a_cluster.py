@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from discreet import Microdata, assess, risk
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.protect import AddNoise, LocalSuppression, Mondrian, Plan, RecordSwap
 from discreet.synth import Sequential
 from engines.agreement import in_kind, in_polars

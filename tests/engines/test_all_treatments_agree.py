@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import discreet.protect
 from discreet import Microdata
+from discreet.core.method_cards import method_card
 from discreet.engine import classes, mapped_tables
 from discreet.hierarchy import Hierarchy
-from discreet.method_cards import method_card
 from discreet.protect import (
     LocalSuppression,
     Mondrian,

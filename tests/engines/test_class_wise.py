@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
+from discreet.core.errors import InputError, ParameterError
 from discreet.engine import classes
-from discreet.errors import InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect import Band, OptimalGeneralization, Plan, Pram
 from discreet.protect.generalizing.privacy_models import KAnonymity, LDiversity

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, risk, utility
-from discreet.cards import card_of
+from discreet.core.cards import card_of
 from engines.agreement import in_kind
 from engines.test_row_wise import nothing_collected
 

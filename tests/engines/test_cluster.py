@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from engines.agreement import why_no_spark
 
 TESTS = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, compare, utility
+from discreet.core.errors import ParameterError
 from discreet.engine import shared_tables
-from discreet.errors import ParameterError
 from discreet.protect import AddNoise, Band, Plan, Pram, Recode
 from discreet.utility import associations, counted_loss, fine_numbers
 from discreet.workflow.judging import judge

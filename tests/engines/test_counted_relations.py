@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, engine, risk, utility
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.engine import shared_tables
-from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.protect import AddNoise, Band
 from discreet.utility import associations
 from discreet.utility.moments import moments

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
+from discreet.core.errors import InputError, ParameterError
 from discreet.engine import classes, mapped_tables
-from discreet.errors import InputError, ParameterError
 from discreet.protect import LocalSuppression
 from engines.agreement import in_kind
 from engines.test_class_wise import ROLES, people

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ColumnError
+from discreet.core.errors import ColumnError
 from discreet.tables import (
     CellKey,
     Dominance,

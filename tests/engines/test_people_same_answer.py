@@ -10,7 +10,7 @@ from discreet import Microdata, risk
 from engines.agreement import KINDS, assert_engines_agree, assert_measures_agree, in_kind
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning"),
+    pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning"),
     pytest.mark.filterwarnings("ignore"),
 ]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.protect import RecordSwap
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import cells, nothing_collected

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.randomness import KeyedDraws
 from discreet.hierarchy import Hierarchy
 from discreet.protect import RobinHood
 from discreet.protect.drawn_records import DrawnRecords
-from discreet.randomness import KeyedDraws
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import cells, nothing_collected
 

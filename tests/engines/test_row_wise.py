@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, engine
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect import (
     AddNoise,

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, datasets, risk
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from engines.agreement import (
     IN_PROCESS,
     KINDS,
@@ -22,7 +22,7 @@ from engines.agreement import (
 )
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning"),
+    pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning"),
     pytest.mark.filterwarnings("ignore:.*[Pp]andas.*"),
 ]
 # Shrinking a failure takes minutes on so wide a table and tells little more.

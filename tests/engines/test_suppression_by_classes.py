@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, write
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.protect import LocalSuppression
 from discreet.protect.suppressing.agreement import Demand
 from discreet.protect.suppressing.demands_met import Problem, solve

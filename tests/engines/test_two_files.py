@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.randomness import generator
+from discreet.core.randomness import generator
 from discreet.risk.attribution_probability.cap import attribution
 from discreet.risk.synthetic_copies.disclosure import disclosure
 from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.randomness import generator
+from discreet.core.randomness import generator
 from discreet.utility import tabular
 from engines.agreement import IN_PROCESS, in_kind, in_polars, same
 

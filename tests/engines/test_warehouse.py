@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.protect import AddNoise, Band, LocalSuppression, Plan, Pram
 
 duckdb = pytest.importorskip("duckdb")

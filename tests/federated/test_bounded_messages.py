@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import DiscreetError, InputError
+from discreet.core.errors import DiscreetError, InputError
 from discreet.federated.envelopes import packed, put_in, unpacked
 from discreet.federated.messages import Message, ProtocolError, contents, decoded, joined, values_of
 

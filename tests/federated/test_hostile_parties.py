@@ -18,7 +18,8 @@ from federated_sites import Running, SitesHere, free_port
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.core.errors import DiscreetError, InputError, ParameterError
+from discreet.core.files import locks
 from discreet.federated import ProtocolError, SecureMLE, assess, rank_over_sites, regression_over_sites
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
@@ -30,7 +31,6 @@ from discreet.federated.shared_product import joint_moments
 from discreet.federated.site_files import SiteFile
 from discreet.federated.sites import Site, opened_site
 from discreet.federated.trial_certificates import prepare
-from discreet.files import locks
 
 pytest.importorskip("cryptography")
 

@@ -17,7 +17,7 @@ import pytest
 import tomli_w
 from federated_sites import Running, free_port
 
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.federated import (
     ProtocolError,
     SecureMLE,

@@ -9,7 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.federated import (
     ProtocolError,
     link,

@@ -14,8 +14,8 @@ import pytest
 import tomli_w
 from federated_sites import SitesHere
 
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.dp.mechanisms import laplace
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.federated import (
     ProtocolError,
     SecureMLE,

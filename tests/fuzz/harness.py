@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 SECONDS = 20
 _DEADLOCK = 240

@@ -12,7 +12,7 @@ import pytest
 
 import discreet
 from discreet import Microdata
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.hierarchy import Hierarchy
 from discreet.io import write
 from discreet.outputs import Session, append_decision, verify_register

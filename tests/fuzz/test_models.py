@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.synth import Synthesizer, load
 from fuzz.campaign import fuzzed
 from fuzz.documents import changed

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ColumnError
-from discreet.randomness import generator
+from discreet.core.errors import ColumnError
+from discreet.core.randomness import generator
 from discreet.risk.attribution_probability.cap import attribution
 
 

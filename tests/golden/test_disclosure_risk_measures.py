@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, risk
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 WOMEN = [1942, 1941, 1952, 1955, 1956, 1961, 1966, 1966, 1968, 1964, 1974, 1975, 1975, 1978, 1987, 1988]
 MEN = [1954, 1959, 1959, 1959, 1961, 1962, 1967, 1967, 1968, 1978, 1973, 1971, 1975, 1974]

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.federated import (
     bin_codes,
     bin_edges,

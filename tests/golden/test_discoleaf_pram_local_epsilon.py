@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.protect.perturbing.pram import Pram
 from discreet.protect.perturbing.transition_matrices import (
     local_epsilon,

@@ -80,7 +80,7 @@ def test_the_published_smooth_histogram_cannot_come_from_its_formula(epsilon, pu
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @pytest.mark.parametrize(("epsilon", "published"), [(0.25, 0.20509), (0.5, 0.17876)])
 def test_noisy_bayes_with_the_loosest_bounds_is_as_far_off_as_published(epsilon, published):
     """Section 6: ten files a fit, bounds of 10 standard deviations, a tree with cp 0.001.

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import gamma as gamma_function
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.synth.distributions import (
     accept_reject,
     bootstrap,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import dp
-from discreet.guarantees import in_plain_words
+from discreet.core.guarantees import in_plain_words
 
 
 def test_a_count_of_100_under_epsilon_one_half():

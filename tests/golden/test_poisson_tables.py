@@ -113,7 +113,7 @@ def test_the_tight_delta_is_the_sum_of_its_definition():
 
 
 def test_an_epsilon_whose_exponential_is_no_number_is_refused():
-    from discreet.errors import ParameterError
+    from discreet.core.errors import ParameterError
     from discreet.tables import poisson
 
     with pytest.raises(ParameterError, match="at most 700"):
@@ -121,7 +121,7 @@ def test_an_epsilon_whose_exponential_is_no_number_is_refused():
 
 
 def test_a_pseudocount_that_no_epsilon_fits_is_refused():
-    from discreet.errors import ParameterError
+    from discreet.core.errors import ParameterError
     from discreet.tables import poisson
 
     with pytest.raises(ParameterError, match="alpha is too small"):

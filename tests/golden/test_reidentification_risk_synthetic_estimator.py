@@ -11,7 +11,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import hypergeom
 
 from discreet import Microdata, datasets
-from discreet.copula import correlation_of_vine, fit_gaussian, mutual_information, nearest_correlation
+from discreet.numerics.copula.correlation import correlation_of_vine, nearest_correlation
+from discreet.numerics.copula.fitting import fit_gaussian
+from discreet.numerics.copula.information import mutual_information
 from discreet.risk.population_models.population_estimators import ESTIMATORS
 from discreet.risk.population_models.superpopulation import known_population, population
 

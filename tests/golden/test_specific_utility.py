@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.utility import ModelFit, combine, compare_fits, interval_overlap
 
 FIVE = [10.2, 9.8, 10.5, 9.9, 10.1], [0.04, 0.05, 0.045, 0.05, 0.04]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.protect.perturbing.spectral_matches import match_measures
 from discreet.protect.spectral import (
     SpectralAnonymize,

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.distance import MixedSpace
+from discreet.numerics.distance.space import MixedSpace
 from discreet.risk.linkage_and_distance.identifiability import identifiability
 from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
 from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbors

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.protect.perturbing.stochastic_rounding import round_small_counts
 from discreet.tables import (
     ControlledRounding,

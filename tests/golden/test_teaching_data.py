@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.synth.from_outputs import CrossTab, FromOutputs, attribution_beyond_holdout
 from discreet.synth.from_outputs.disclosure import calibrated
 from discreet.synth.from_outputs.file_frame import file_of

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.randomness import generator
+from discreet.core.randomness import generator
 from discreet.utility import cells, critical_ks, ks_two_sample, stands_in, tabular
 from discreet.utility.measure_agreement import fisher_interval
 

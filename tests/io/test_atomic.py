@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.errors import InputError
-from discreet.files.atomic import replacing
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import replacing
 
 
 def test_the_file_appears_only_when_the_block_ends(tmp_path):

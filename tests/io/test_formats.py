@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet import engine
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.io import read, write
 from discreet.microdata import Metadata, Microdata
 

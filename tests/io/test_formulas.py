@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.io import write
 from discreet.io.formulas import computes, guarded
 

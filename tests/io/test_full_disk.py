@@ -9,8 +9,8 @@ import sqlite3
 import polars as pl
 import pytest
 
-from discreet.errors import InputError
-from discreet.files.full_disk import is_full
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import is_full
 from discreet.io import write
 
 
@@ -50,7 +50,7 @@ def test_every_format_says_that_the_disk_is_full_and_leaves_nothing(tmp_path, mo
     def fails(*arguments, **options):
         raise RuntimeError("the engine says something else")
 
-    monkeypatch.setattr("discreet.files.full_disk.shutil.disk_usage", lambda place: Usage)
+    monkeypatch.setattr("discreet.core.files.atomic.shutil.disk_usage", lambda place: Usage)
     monkeypatch.setattr("discreet.io.writing._write_file", fails)
     with pytest.raises(InputError, match="the disk is full"):
         write(pl.DataFrame({"a": [1.5]}), tmp_path / file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import discreet
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 
 
 def test_a_file_in_another_alphabet_without_a_header_is_refused(tmp_path):

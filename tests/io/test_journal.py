@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.io.journal import append_line, lines_of
 
 BEGINS = '{"cell"'

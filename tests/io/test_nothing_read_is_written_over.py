@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, Plan, assess, protect, read, synth
-from discreet.errors import InputError
-from discreet.files import inputs
-from discreet.files.atomic import replacing, replacing_folder, replacing_together
-from discreet.files.inputs import check_not_read, is_same, note_made, note_read, one_run, place_of
+from discreet.core.errors import InputError
+from discreet.core.files import inputs
+from discreet.core.files.atomic import replacing, replacing_folder, replacing_together
+from discreet.core.files.inputs import check_not_read, is_same, note_made, note_read, one_run, place_of
 from discreet.io import save_roles, write, write_together
 
 PEOPLE = pl.DataFrame({"age": [30, 40, 50, 60] * 5, "sex": ["f", "m"] * 10})

@@ -7,10 +7,10 @@ from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError, InputError
+from discreet.core.errors import ColumnError, InputError
+from discreet.core.roles import Roles
 from discreet.io import load_roles, read, save_roles, sidecar_path
 from discreet.io.sidecar import load_sidecar
-from discreet.microdata import Roles
 
 
 @pytest.fixture

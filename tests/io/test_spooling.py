@@ -35,7 +35,7 @@ def test_a_relation_is_written_without_being_collected(relation, tmp_path, name,
 @pytest.mark.parametrize("name", ["in.parquet", "in.csv"])
 def test_a_source_that_was_changed_since_it_was_opened_is_not_written(tmp_path, name):
     from discreet import read
-    from discreet.errors import InputError
+    from discreet.core.errors import InputError
     from discreet.protect import Round
 
     source = pl.DataFrame({"pay": [101.0, 250.0, 399.0]})

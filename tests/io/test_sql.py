@@ -11,7 +11,7 @@ import sqlite3
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.io import read, write
 from discreet.io.address import parsed_address
 

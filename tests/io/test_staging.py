@@ -11,19 +11,18 @@ import time
 import polars as pl
 import pytest
 
-from discreet.errors import InputError
-from discreet.files import atomic
-from discreet.files.atomic import replacing, replacing_folder, replacing_together, write_folder
-from discreet.files.staging import NAME, REPLACED, scratch_folder, staging, sweep
-from discreet.files.written import written
+from discreet.core.errors import InputError
+from discreet.core.files import atomic
+from discreet.core.files.atomic import replacing, replacing_folder, replacing_together, write_folder, written
+from discreet.core.files.staging import NAME, REPLACED, scratch_folder, staging, sweep
 from discreet.io import write
 from discreet.io.journal import append_line
 
 KILLED = """
 import sys, time
 from pathlib import Path
-from discreet.files.atomic import replacing, replacing_folder
-from discreet.files.staging import scratch_folder
+from discreet.core.files.atomic import replacing, replacing_folder
+from discreet.core.files.staging import scratch_folder
 place = Path(sys.argv[2])
 made = {"file": replacing, "folder": lambda to: replacing_folder(to, overwrite=True)}
 with scratch_folder() if sys.argv[1] == "scratch" else made[sys.argv[1]](place) as unfinished:
@@ -212,7 +211,7 @@ def test_what_was_written_is_known(tmp_path):
 def test_waiting_for_a_folder_that_somebody_holds_ends(tmp_path, monkeypatch):
     import fcntl
 
-    monkeypatch.setattr("discreet.files.locks.PATIENCE", 0.05)
+    monkeypatch.setattr("discreet.core.files.locks.PATIENCE", 0.05)
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     began = time.monotonic()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from discreet.errors import InputError
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import InputError
+from discreet.core.files.texts import read_toml
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path):

@@ -12,9 +12,9 @@ import pytest
 
 import discreet
 from discreet import Microdata, dp, outputs
-from discreet.errors import DiscreetError, InputError
-from discreet.files import archives
-from discreet.files.nesting import parsed_json, parsed_toml
+from discreet.core.errors import DiscreetError, InputError
+from discreet.core.files import archives
+from discreet.core.files.texts import parsed_json, parsed_toml
 from discreet.hierarchy import Hierarchy
 from discreet.policy import Policy
 from discreet.synth import Independent, load

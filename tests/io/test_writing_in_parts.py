@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, read
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files import parts_manifest
 from discreet.engine import spooling
-from discreet.errors import InputError, ParameterError
-from discreet.files import parts_manifest
 from discreet.io import write_parts
 from discreet.io import writing_in_parts as module
 from discreet.protect import AddNoise, Band, Plan, Pram

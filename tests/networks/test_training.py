@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
-from discreet.errors import DiscreetError, InputError, ParameterError  # noqa: E402
+from discreet.core.errors import DiscreetError, InputError, ParameterError  # noqa: E402
 from discreet.networks.autoencoder import VaeShape, VaeTrainer  # noqa: E402
 from discreet.networks.diffusion import DiffusionShape, DiffusionTrainer  # noqa: E402
 from discreet.networks.stepping import own_noise  # noqa: E402

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.outputs import OutputPolicy
 from discreet.outputs.checks import (
     check_concentration,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.outputs import OutputRegister, Session
 from discreet.outputs.register import Registered, nesting_of
 

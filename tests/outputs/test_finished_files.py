@@ -6,7 +6,7 @@ import pickle
 import polars as pl
 import pytest
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.outputs import check
 
 SUMMARY = """

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.outputs import OutputPolicy
 
 

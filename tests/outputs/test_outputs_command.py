@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.outputs import outputs
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.outputs import Session, append_decision, read_decisions
 from discreet.outputs.reviewing import register_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.outputs import (
     OutputPolicy,
     Package,

@@ -8,7 +8,7 @@ import urllib.request
 import polars as pl
 import pytest
 
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.outputs import Session, read_decisions, review, verify_register
 
 LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))

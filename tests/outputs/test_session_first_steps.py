@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, InputError
+from discreet.core.errors import ColumnError, InputError
 from discreet.outputs import Session
 
 PEOPLE = pl.DataFrame({"sex": ["f", "m"] * 30, "pay": [float(i) for i in range(60)], "months": range(60)})

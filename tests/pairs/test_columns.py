@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, risk, utility
-from discreet.errors import ColumnError
+from discreet.core.errors import ColumnError
 from discreet.pairs.columns import compared_columns
 
 COMPARING = {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.precision import Grid, agreed_grid, grid_of, on_grid, stored_alike
-from discreet.errors import ColumnError, ParameterError
 from discreet.pairs.precision import precise_alike
 from discreet.risk import (
     attribution,

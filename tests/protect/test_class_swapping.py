@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, risk
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.protect import AlphaK, ClassSwap, KAnonymity, LDiversity, Plan, TCloseness
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Hierarchy, Microdata
 from discreet.cli import main
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.protect import (
     AddNoise,
     Band,
@@ -44,7 +44,7 @@ from discreet.protect import (
     Treatment,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 
 AGE = Hierarchy.intervals([10, 30])
 

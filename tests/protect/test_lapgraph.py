@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from discreet import dp, protect
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.protect.graphs import lapgraph
 from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
 from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.distance import MixedSpace
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.numerics.distance.space import MixedSpace
 from discreet.protect.perturbing.group_values import nearest_members
 from discreet.protect.perturbing.microaggregation import Microaggregate
 from discreet.protect.perturbing.partitions import (

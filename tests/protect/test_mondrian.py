@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, risk
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.mondrian import Mondrian
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, LDiversity, TCloseness

@@ -12,9 +12,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Microdata, loss
-from discreet.errors import ColumnError, ParameterError
+from discreet import Microdata
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
+from discreet.numerics import loss
 from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
 from discreet.protect.generalizing.privacy_models import (
     AlphaK,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Hierarchy, Microdata, protect, risk
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect import KAnonymity, LDiversity
 
 quiet = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))

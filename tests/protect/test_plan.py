@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from discreet import Hierarchy, Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Band, Draft, DropIdentifiers, Generalize, Plan, ReorderRecords, Round, Treatment
 
 PEOPLE = pl.DataFrame({"name": list("abcd"), "age": [17, 34, 34, 70], "pay": [101, 249, None, 998]})

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Plan
 from discreet.protect.masking_places.density_map_cells import Records, SafetyRule, _two_largest, smoothed
 from discreet.protect.masking_places.density_maps import SpatialRaster

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Hierarchy, Microdata, Plan
-from discreet.errors import ColumnError, DiscreetError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError
 from discreet.protect import (
     Band,
     DropIdentifiers,

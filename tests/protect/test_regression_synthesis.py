@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis
 from discreet.protect.plan import Plan
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.light_generalization import (

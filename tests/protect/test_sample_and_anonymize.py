@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Hierarchy, Microdata
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.dp import Stream, rational_epsilon, seeded_words
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Metadata
 from discreet.protect.plan import Plan
 from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize, _Choice

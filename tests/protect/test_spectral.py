@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.protect import spectral
 from discreet.protect.perturbing.spectral_matches import match_measures, nearest_distances
 from discreet.protect.plan import Plan

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.secret_keys import definitions, keyed_uniforms
 from discreet.protect.perturbing.stochastic_rounding import StochasticRound, published_law, round_small_counts
 from discreet.protect.plan import Plan
-from discreet.secret_keys import definitions, keyed_uniforms
 
 KEY = b"a secret of at least sixteen bytes"
 

@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, engine
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError
 from discreet.engine.wildcard import neighborhood_sizes
-from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.protect.suppressing import (
     demands_met,
     suppression_merging,

@@ -5,7 +5,7 @@ from itertools import combinations
 import polars as pl
 import pytest
 
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.hierarchy import Hierarchy
 from discreet.tables import Dominance, Suppression, Table, Threshold, audit, primary
 

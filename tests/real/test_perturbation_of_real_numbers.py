@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.protect.perturbing.additive_noise import AddNoise
 from discreet.protect.perturbing.ranks import rank_correlation
 from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis

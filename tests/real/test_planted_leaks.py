@@ -15,12 +15,12 @@ import pytest
 
 import discreet
 from discreet import Microdata, Policy
-from discreet.comparison_results import Alignment
+from discreet.core.results import Measure, Scenario
 from discreet.policy import MAIN
-from discreet.results import Measure, Scenario
 from discreet.risk import near_copies, neighbors
 from discreet.synth import Sequential
 from discreet.workflow.comparison import compare
+from discreet.workflow.comparison_results import Alignment
 from discreet.workflow.shortcomings import worst_of
 
 LEVELS = (0.001, 0.01, 0.05, 0.1, 1.0)

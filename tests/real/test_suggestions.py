@@ -17,7 +17,7 @@ from discreet.utility import information_loss
 DATA = os.environ.get("DISCREET_TEST_DATA")
 pytestmark = [
     pytest.mark.skipif(not DATA, reason="DISCREET_TEST_DATA names no folder with the test data"),
-    pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning"),
+    pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning"),
 ]
 
 FILES = {

@@ -88,7 +88,7 @@ def test_the_optimum_of_ssb_d2_is_twelve_cells(test_data):
     assert result.audit.safe
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 def test_the_optimum_of_turnover_by_activity_and_size_is_proved(test_data):
     table = turnover(test_data, "A88*SIZE", {"A88": ("A21", "A10")})
     best = Suppression(method="optimal", singleton_method="none").apply(table)

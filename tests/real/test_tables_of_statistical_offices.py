@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Hierarchy
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.tables import (
     Dominance,
     KDisclosure,

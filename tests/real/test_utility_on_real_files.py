@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.randomness import generator
+from discreet.core.randomness import generator
 from discreet.utility import densities, dependence, importance_shift, margins, tabular
 
 RELEASES = ("cart_cf21", "sdv_ctgan_epochs1000", "aim_e_10_all", "pram_default")

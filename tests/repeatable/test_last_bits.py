@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.outputs.checks.concentration import check_concentration
 from discreet.outputs.modeling import _perfect
 from discreet.synth import GaussianCopula

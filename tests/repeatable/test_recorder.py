@@ -88,7 +88,7 @@ def test_a_changed_name_signature_card_policy_or_help_is_shown(monkeypatch):
 
     from repeatable.surface import surface
 
-    from discreet.cards import _CARDS
+    from discreet.core.cards import _CARDS
 
     before = surface()
     assert {name.split()[0] for name in before} == {"name", "card", "policy", "help"}
@@ -112,7 +112,7 @@ def test_a_changed_name_signature_card_policy_or_help_is_shown(monkeypatch):
 SMALL = """
 import numpy as np, polars as pl, pytest
 from discreet import Microdata, dp, risk
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 def test_measure():
     assert risk.k_anonymity(Microdata(pl.DataFrame({"a": [1, 1, 2]}), keys="a")).value == 1

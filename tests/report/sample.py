@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.results import Assessment, Check, Detail, Measure, Scenario, Unjudged, Verdict
+from discreet.core.results import Assessment, Detail, Measure, Scenario
+from discreet.core.verdicts import Check, Unjudged, Verdict
 
 HOSTILE = "<script>alert('column')</script>"
 SECRET = "SECRET-VALUE"

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.cards import card_of
-from discreet.errors import InputError
-from discreet.figure_words import SHARED
+from discreet.core.cards import card_of
+from discreet.core.errors import InputError
+from discreet.core.figure_words import SHARED
 from discreet.report.chapters import CHAPTERS
 from discreet.report.chart_kinds import Map, Place
 from discreet.report.comparison_charts import map_of

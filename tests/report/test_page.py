@@ -7,11 +7,12 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
+from discreet.core.results import Assessment, Measure, Scenario
+from discreet.core.verdicts import Check, Verdict
 from discreet.policy import Rule
 from discreet.report import render_assessment, write_assessment
 from discreet.report.chapters import chapters_of
-from discreet.results import Assessment, Check, Measure, Scenario, Verdict
 
 from .page_structure import read_page
 from .sample import HOSTILE, SECRET, assessment

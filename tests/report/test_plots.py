@@ -10,10 +10,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
+from discreet.core.results import Measure
 from discreet.report import draw, svg
 from discreet.report.charts import chart_of
-from discreet.results import Measure
 
 from .sample import HOSTILE, classes, measures
 
@@ -179,8 +179,8 @@ def test_an_assessment_draws_what_leads_its_chapters():
     import polars as pl
 
     from discreet import Microdata, assess
-    from discreet.errors import ParameterError
-    from discreet.results import Assessment, Measure, Scenario
+    from discreet.core.errors import ParameterError
+    from discreet.core.results import Assessment, Measure, Scenario
 
     people = pl.DataFrame({"age": [30, 31, 31, 45, 45, 46] * 5, "ill": ["y", "n", "n"] * 10})
     found = assess(Microdata(people, keys="age", sensitive="ill"))

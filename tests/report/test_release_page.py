@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.cli import main
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.protect import (
     AddNoise,
     Band,
@@ -45,7 +45,7 @@ from discreet.workflow import document_plan, document_release
 
 from .page_structure import read_page
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 SECRET_PLACE = "Zzyzx Road"
 
 

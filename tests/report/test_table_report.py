@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, datasets
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.report.table_report import render_table_report, write_table_report
 from discreet.tables import ControlledRounding, NoisyCounts, Suppression, Table, Threshold, Zeros, primary
 

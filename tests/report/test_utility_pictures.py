@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, utility
-from discreet.randomness import generator
+from discreet.core.randomness import generator
 from discreet.report.chart_kinds import Bars, Contours, Dots, Grid, Lines
 from discreet.report.charts import charts_of
 from discreet.report.plots import chart_svg

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.risk.sample.unsafe_combinations import unsafe_combinations
 
 value = st.one_of(st.integers(0, 3), st.none())

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, engine, risk
-from discreet.errors import ColumnError, DiscreetError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, DiscreetWarning, InputError, ParameterError
 
 PEOPLE = pl.DataFrame(
     {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, dlaplace, norm
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.singling_out.blind_guess import (
     best_noisy_guess,
     blind_isolations,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.mdav.groups import groups_of_at_least
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.numerics.mdav.groups import groups_of_at_least
 from discreet.risk.load_curves.averaged_series import series
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.linkage_and_distance import one_to_one
 from discreet.risk.linkage_and_distance.linkage import linkage
 

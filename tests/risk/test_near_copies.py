@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.risk import near_copies, neighbors
 
 SEEDS = st.integers(0, 2**20)

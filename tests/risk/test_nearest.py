@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.linkage_and_distance.identifiability import column_entropy, identifiability
 from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
 from discreet.risk.linkage_and_distance.shared_neighbors import clusters_of, shared_neighbors

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, assess, risk
-from discreet.errors import ColumnError
+from discreet.core.errors import ColumnError
 
 close = pytest.approx
 quiet = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))

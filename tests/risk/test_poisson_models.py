@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.population_models.log_linear import log_linear
 from discreet.risk.population_models.log_linear_fit import (
     fitted_means,

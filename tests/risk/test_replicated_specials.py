@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError
+from discreet.core.errors import ColumnError
 from discreet.risk import replicated_special_uniques
 
 KEYS = ["key1", "key2", "target"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.sample.individual_risk import individual
 from discreet.risk.sample.negative_binomial import mean_reciprocal
 

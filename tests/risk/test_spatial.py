@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
-from discreet.geography import EARTH_RADIUS
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
+from discreet.numerics.geography import EARTH_RADIUS
 from discreet.protect.masking_places.donut_masking import DonutMask
 from discreet.risk.places.spatial_k import spatial_k
 from discreet.risk.places.spatial_search import counted_within, has_within

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.risk.successive_releases.crossing import shared_bounds
 from discreet.risk.successive_releases.differencing import differencing

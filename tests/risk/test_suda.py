@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.risk.sample.key_sets import coded_keys
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 from discreet.risk.sample.suda import special_uniques

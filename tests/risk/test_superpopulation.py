@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.population_models.coded_sample import coded_sample
 from discreet.risk.population_models.population_estimators import ESTIMATORS
 from discreet.risk.population_models.superpopulation import known_population, population

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
 from discreet.risk.synthetic_copies.disclosure import disclosure
 from discreet.risk.synthetic_copies.disclosure_setup import specific_risk

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, dp, synth
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.junction_tree import cells_needed, junction_tree
 

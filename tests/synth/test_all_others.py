@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.synth.all_others.all_others import AllOthers
 from discreet.synth.synthesizer import load, load_plan, save_plan
 

@@ -13,8 +13,8 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.dp import rational_epsilon, seeded_words
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network import BayesianNetwork
 from discreet.synth.bayesian_network.laws import CellLaw

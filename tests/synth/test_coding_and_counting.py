@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError
+from discreet.core.errors import ColumnError
 from discreet.synth.bayesian_network.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.bayesian_network.coding import declared_attribute
 from discreet.synth.private_marginals.counting import counted, counted_pairs

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.protect import Pram, Recode
 from discreet.synth import Sequential, finish, load
 from discreet.synth.computed_values import as_computed

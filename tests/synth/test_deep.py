@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import DiscreetError, ExtraMissingError, InputError, ParameterError
+from discreet.core.errors import DiscreetError, ExtraMissingError, InputError, ParameterError
 from discreet.synth import CTGAN, TVAE, LanguageModel, TabularDiffusion, check_rules, load
 
 RNG = np.random.default_rng(11)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet import Microdata
-from discreet.errors import DiscreetError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, ParameterError
 from discreet.synth.distributions import (
     Draws,
     accept_reject,
@@ -119,7 +119,7 @@ def test_linear_and_binary_search_agree_and_follow_the_definition(weights, share
 @given(chances)
 @settings(max_examples=examples(30), deadline=None)
 def test_the_alias_table_has_the_same_law(weights):
-    from discreet.alias_tables import alias_tables
+    from discreet.numerics.alias_tables import alias_tables
 
     p = np.array(weights) / sum(weights)
     (own,), (other,) = alias_tables(p[np.newaxis])

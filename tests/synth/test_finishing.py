@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Metadata, Microdata
 from discreet.risk import replicated_uniques
 from discreet.synth.finishing import finish, rules_against_chance

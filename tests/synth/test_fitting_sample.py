@@ -8,7 +8,7 @@ from engines.agreement import in_kind
 from engines.test_row_wise import nothing_collected
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Independent, Sequential, fit_on_sample, fitting_sample
 
 

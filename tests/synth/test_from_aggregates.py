@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
 from discreet.synth.from_aggregates import MacroToMicro, UnitMargin, latent_correlation
 from discreet.synth.from_aggregates.dependence import between_units
 from discreet.synth.from_aggregates.totals import brought_to_total, largest_remainder
@@ -421,7 +421,7 @@ def test_rules_that_cannot_hold_are_reported_not_hidden():
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 def test_bad_input_names_what_is_wrong(options, table, message):
     with pytest.raises(DiscreetError, match=message):
         MacroToMicro(**options).fit(table)

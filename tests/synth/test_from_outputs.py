@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.synth.from_outputs import (
     Codebook,
     CondMean,

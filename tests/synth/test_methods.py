@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Sequential, load
 from discreet.synth.methods.counts import Poisson
 from discreet.synth.methods.design import Design

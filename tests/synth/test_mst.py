@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from discreet import Microdata, datasets, dp, synth
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.synth.private_marginals.measuring import agreeing, grouped, on_simplex
 
 NUMBERS = st.floats(-50, 500)

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
 from discreet import Microdata  # noqa: E402
-from discreet.errors import DiscreetError, ExtraMissingError, ParameterError  # noqa: E402
+from discreet.core.errors import DiscreetError, ExtraMissingError, ParameterError  # noqa: E402
 from discreet.networks import training  # noqa: E402
 from discreet.synth import CTGAN, TVAE, AdversarialForest, LanguageModel, TabularDiffusion, load  # noqa: E402
 

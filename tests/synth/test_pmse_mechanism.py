@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, dp, synth
-from discreet.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
 from discreet.synth.pmse_mechanism.drawing import by_walking, chances, exactly
 from discreet.synth.pmse_mechanism.trees import tree_pmse
 

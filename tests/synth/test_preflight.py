@@ -9,7 +9,8 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.value_gate import is_withheld
 from discreet.microdata import Microdata
 from discreet.synth.baselines import Independent
 from discreet.synth.forms import restored_form
@@ -20,7 +21,6 @@ from discreet.synth.preflighting.proposing import in_order
 from discreet.synth.preflighting.restoring import topological
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.written_numbers import WrittenNumberForm
-from discreet.value_gate import is_withheld
 
 
 def people(n=600, seed=1):

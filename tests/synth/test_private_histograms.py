@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from discreet import Microdata, dp, synth
-from discreet.errors import DiscreetError, DiscreetWarning, ParameterError
+from discreet.core.errors import DiscreetError, DiscreetWarning, ParameterError
 from discreet.synth.private_histograms.noisy_bayes import sensitivities
 from discreet.synth.private_histograms.smooth_histogram import exact_weight, mixed_law
 

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
 from discreet import Microdata, dp
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.dp import Ledger, subsampled_gaussian_epsilon, subsampled_gaussian_noise
-from discreet.errors import DiscreetError, ParameterError
 from discreet.synth import DPGAN, PATEGAN, load
 from discreet.synth.deep import private_networks
 

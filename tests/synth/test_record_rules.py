@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.record_rules import check_rules, derived_columns, enforce_rules, read_rules
 
 FILE = pl.DataFrame(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import synth
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.synth.relational.schema import check_tables
 
 BANK = {

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.synth import Sequential
 
 

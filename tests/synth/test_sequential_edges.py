@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Sequential, load, load_plan, save_plan
 from discreet.synth.methods.tree_donors import Cart
 

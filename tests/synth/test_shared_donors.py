@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.numerics.trees.coding import Feature, encode
+from discreet.numerics.trees.growing import grow_classification
 from discreet.synth import Sequential, load
 from discreet.synth.methods.shared_donors import Groups
-from discreet.trees import Feature, encode, grow_classification
 
 
 def grown(seed: int, rows: int, levels: int, leaf: int):

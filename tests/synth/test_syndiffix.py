@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, synth
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.synth.syndiffix.coding import coded
 from discreet.synth.syndiffix.drawn_tables import drawn_table
 from discreet.synth.syndiffix.forest import Forest

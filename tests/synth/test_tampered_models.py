@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.synth import (
     AIM,
     AllOthers,

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.synth import load
 from discreet.synth.sequential.sampled_units import SampledUnits

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.synth import BayesianNetwork, GaussianCopula, Independent, Sequential, load
 from discreet.synth.belonging import units_seen
 from discreet.synth.preflighting import preflight

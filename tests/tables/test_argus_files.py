@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Hierarchy
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.tables import Table, Threshold, argus, equations, primary
 
 LEAVES = st.lists(st.text("abcxyz01", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)

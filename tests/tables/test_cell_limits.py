@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.tables import ControlledRounding, Suppression, Table, Threshold, audit, primary
 from discreet.tables.building import rolling
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.formula import Formula, Term, parsed
 
 

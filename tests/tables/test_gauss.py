@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from discreet.compiling import Patience
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.compiling import Patience
+from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.tables import gauss
 from discreet.tables.gauss import running
 from discreet.tables.gauss.big import run_big
@@ -52,7 +52,7 @@ def tables(draw):
 ZEROS = [("none", False), ("subspace", False), ("subspace", True), ("any_sum", False)]
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(150), deadline=None)
 @given(tables(), st.sampled_from(ZEROS))
 def test_zeros_are_treated_as_the_plain_version_treats_them(case, how):
@@ -72,7 +72,7 @@ def test_zeros_are_treated_as_the_plain_version_treats_them(case, how):
     assert found.secondary.tolist() == expected
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(60), deadline=None)
 @given(tables(), st.sampled_from(ZEROS), st.integers(0, 60))
 def test_plain_python_compiled_loops_and_a_change_between_them_give_the_same(case, how, portion):
@@ -107,7 +107,7 @@ SINGLES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(150), deadline=None)
 @given(
     tables(),
@@ -129,7 +129,7 @@ def test_single_contributors_are_treated_as_the_plain_version_treats_them(case, 
         assert found.secondary.tolist() == expected
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 10_000))
 def test_matrices_with_any_whole_numbers_give_what_the_plain_version_gives(seed):
@@ -143,7 +143,7 @@ def test_matrices_with_any_whole_numbers_give_what_the_plain_version_gives(seed)
     )
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(60), deadline=None)
 @given(tables(), st.sampled_from(ZEROS))
 def test_big_integers_and_the_compiled_sweep_decide_alike(case, how):

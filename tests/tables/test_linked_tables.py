@@ -9,7 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.tables import (
     ControlledRounding,
     Dominance,

@@ -11,8 +11,8 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import dominance
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.numerics import dominance
 from discreet.tables import (
     PQ,
     Custom,

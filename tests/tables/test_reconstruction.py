@@ -9,7 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.tables.checking.putative_links import putative_links
 from discreet.tables.checking.reconstruction import reconstruct
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect import StochasticRound
 from discreet.tables import ControlledRounding, NoisyCounts, RandomRounding, SmallCountRounding, Table
 from discreet.tables.perturbing.drawing import drawn_for_cells

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.randomness import generator
+from discreet.core.randomness import generator
 from discreet.tables import Suppression, Table, Threshold, audit, primary
 
 PLACES = [f"m{i}" for i in range(12)]

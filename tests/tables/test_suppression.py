@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
 from discreet.tables.suppressing.optimal_suppression import cheapest
 
@@ -35,7 +35,7 @@ def records(seed, n=60, firms=None):
 FORMULAS = ["place*kind", "place*kind + place*sex", "place*kind*sex", "(place+region)*kind"]
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 100_000), st.sampled_from(FORMULAS), st.booleans())
 def test_an_audited_table_of_counts_never_discloses(seed, formula, zeros):
@@ -54,7 +54,7 @@ def test_an_audited_table_of_counts_never_discloses(seed, formula, zeros):
         assert np.linalg.matrix_rank(np.hstack([open_columns, x[:, [cell]]])) > rank
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 100_000), st.sampled_from([None, 12, 30]))
 def test_an_audited_table_of_sums_discloses_to_no_contributor(seed, firms):
@@ -67,7 +67,7 @@ def test_an_audited_table_of_sums_discloses_to_no_contributor(seed, firms):
     assert result.audit.by_contributors.height == 0
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(12), deadline=None)
 @given(st.integers(0, 100_000))
 def test_with_intervals_every_primary_cell_keeps_its_distance_or_is_named_unsafe(seed):
@@ -81,7 +81,7 @@ def test_with_intervals_every_primary_cell_keeps_its_distance_or_is_named_unsafe
     assert result.audit.exact.height == 0
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 100_000))
 def test_the_optimum_is_no_dearer_than_the_elimination_and_protects(seed):

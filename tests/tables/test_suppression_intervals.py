@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
 from discreet.tables.suppressing.optimal_suppression import cheapest
 
@@ -79,7 +79,7 @@ def case_of(seed, sums, zeros, forced):
     return table, sorted(rng.choice(open_cells, size=int(forced * len(open_cells)), replace=False).tolist())
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(25), deadline=None)
 @given(*drawn)
 def test_the_elimination_with_intervals_reaches_what_any_choice_can(seed, sums, zeros, wish, forced):
@@ -87,7 +87,7 @@ def test_the_elimination_with_intervals_reaches_what_any_choice_can(seed, sums, 
     holds_what_can_be_had(table, Suppression(intervals=True, protection=wish, forced=keep))
 
 
-@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 @settings(max_examples=examples(6), deadline=None)
 @given(*drawn)
 @pytest.mark.slow

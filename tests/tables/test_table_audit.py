@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.tables import Protection, Table, Threshold, audit, primary
 from discreet.tables.checking import computable, feasible_bounds, highs
 from discreet.tables.checking.differences import nested_differences

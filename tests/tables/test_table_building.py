@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Hierarchy, Microdata
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.tables import Table, equations
 
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.tables import Suppression, Table, Threshold, audit, primary
 
 PEOPLE = pl.DataFrame({"place": ["a", "a", "b", "c"], "sex": ["f", "m", "f", "m"], "n": [5, 6, 7, 8]})

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.tables import Table, information_loss
 
 

@@ -17,7 +17,7 @@ from discreet.tables.suppressing.widening import Room, Widths, widened
 from .test_gauss import table_of
 from .whole_number_attack import pinned, random_counts
 
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")
 # Of the first 300 tables those that `Suppression()` called safe, though whole numbers pinned a sensitive cell.
 ONCE_PINNED = (1, 98, 185, 228, 247, 250)
 

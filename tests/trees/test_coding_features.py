@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import ParameterError
-from discreet.trees import Feature, encode
+from discreet.core.errors import ParameterError
+from discreet.numerics.trees.coding import Feature, encode
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=True), min_size=1, max_size=60))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.errors import ParameterError
-from discreet.trees import Feature, Forest, encode, grow_forest
+from discreet.core.errors import ParameterError
+from discreet.numerics.trees.coding import Feature, encode
+from discreet.numerics.trees.forest import Forest, grow_forest
 
 
 def records(n=400, seed=0):

@@ -10,8 +10,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ParameterError
-from discreet.trees import Feature, Tree, encode, grow_classification, grow_regression
+from discreet.core.errors import ParameterError
+from discreet.numerics.trees.coding import Feature, encode
+from discreet.numerics.trees.growing import grow_classification, grow_regression
+from discreet.numerics.trees.tree import Tree
 
 RNG = np.random.default_rng(0)
 

@@ -8,10 +8,11 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ParameterError
-from discreet.interval_search import intervals
-from discreet.trees import Feature, Tree, encode, grow_classification
-from discreet.trees.tree import CUT, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT
+from discreet.core.errors import ParameterError
+from discreet.numerics.interval_search import intervals
+from discreet.numerics.trees.coding import Feature, encode
+from discreet.numerics.trees.growing import grow_classification
+from discreet.numerics.trees.tree import CUT, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
 
 
 def grown(seed, levels=(3, 70)):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect.suppressing.robin_hood import RobinHood
 from discreet.utility.odds_of_groups import disparity

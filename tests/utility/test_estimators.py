@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, mannwhitneyu
 
 from discreet import Microdata
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.utility import ecdf_interval, estimator_quality, ks_two_sample, paired_t, rank_sum
 
 SAMPLES = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)

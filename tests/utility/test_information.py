@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect import Band, Recode, ReorderRecords, Round, TopBottomCode
 from discreet.utility import information_loss

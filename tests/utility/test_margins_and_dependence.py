@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.randomness import generator
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.randomness import generator
 from discreet.utility import dependence, margins
 
 

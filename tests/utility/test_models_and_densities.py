@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.randomness import generator
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.randomness import generator
 from discreet.utility import densities, gini_change, importance_shift, transport
 from discreet.utility.density_overlap import kernel_density
 from discreet.utility.model_shift import leaf_impurity, tree_impurity

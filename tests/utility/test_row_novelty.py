@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.utility.row_novelty import new_rows
 
 rows = st.lists(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect.masking_places.donut_masking import DonutMask
 from discreet.utility.point_patterns import NearestNeighborStatistics, smallest_rectangle
 from discreet.utility.spatial import clark_evans, zone_shares

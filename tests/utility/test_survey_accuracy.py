@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata, synth, utility
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 
 ESTIMATE, TRUTH = [110, 190, 280, 420], [100, 200, 300, 400]
 

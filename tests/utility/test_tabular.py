@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.randomness import generator
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.randomness import generator
 from discreet.utility import cells, grouping_sensitivity, tabular
 
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, Policy, assess, datasets, risk
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.policy import Rule
 from discreet.workflow import inspect
 

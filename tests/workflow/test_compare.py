@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.policy import Policy
 from discreet.protect import AddNoise
 from discreet.workflow.comparison import compare

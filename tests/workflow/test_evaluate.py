@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from discreet import Microdata
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Band, Plan
 from discreet.synth import Sequential
 from discreet.utility.detection import detection

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from discreet import Microdata
 from discreet.cli import app
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.synth import MultiTable, MultiTableRelease, Relational, Sequential
 from discreet.workflow.evaluation import DataSet, Generator, Metric, Study, evaluate, released_study
 

@@ -12,9 +12,10 @@ from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
+from discreet.core.roles import ROLES, Roles
 from discreet.io import load_roles, read, sidecar_path
-from discreet.microdata import ROLES, Microdata, Roles
+from discreet.microdata import Microdata
 from discreet.workflow.inspection import inspect
 from discreet.workflow.usual_names import meaning_of
 from discreet.workflow.value_patterns import LOOKS, digits_look, look_of
@@ -420,7 +421,7 @@ def test_codes_for_missing_are_named_as_the_preflight_names_them():
 
 def test_a_doubtful_date_is_named_by_inspect(tmp_path):
     import discreet
-    from discreet.errors import DiscreetWarning
+    from discreet.core.errors import DiscreetWarning
 
     path = tmp_path / "a.csv"
     path.write_text("born\n" + "03/04/1990\n05/06/1991\n" * 30)

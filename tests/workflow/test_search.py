@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Microdata, Policy
+from discreet.core.errors import InputError, ParameterError
 from discreet.datasets import adult
-from discreet.errors import InputError, ParameterError
 from discreet.policy import Rule
 from discreet.protect import Band, Change, LocalSuppression, Plan, Pram, ReorderRecords, Treatment
 from discreet.utility import information_loss

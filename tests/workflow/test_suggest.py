@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import Microdata, Policy
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.policy import Rule
 from discreet.protect import Plan
 from discreet.utility import information_loss

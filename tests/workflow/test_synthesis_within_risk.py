@@ -10,7 +10,7 @@ import pytest
 from attack.populations import people
 
 from discreet import Microdata, attack
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Sequential
 from discreet.synth.methods.resampling import Sample
 from discreet.synth.methods.tree_donors import Cart

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, compare
-from discreet.comparison_results import Alignment
+from discreet.core.results import Detail, Measure
 from discreet.protect import DropIdentifiers, Plan
-from discreet.results import Detail, Measure
 from discreet.utility import dependence, information_loss
 from discreet.workflow import document_plan
+from discreet.workflow.comparison_results import Alignment
 from discreet.workflow.shortcomings import _copied, worst_of
 
 

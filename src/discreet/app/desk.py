@@ -9,7 +9,7 @@ from typing import Any
 from discreet.app.guard import Door
 from discreet.app.journey import ENDING, Journey
 from discreet.app.private_folder import PrivateFolder
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.io.naming import is_address
 
 

@@ -13,7 +13,7 @@ from discreet.app import widgets
 from discreet.app.desk import Desk
 from discreet.app.journey import Journey
 from discreet.app.same_in_code import command_text, python_text
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 JOURNEY = (
     ("file", "File"),

@@ -15,12 +15,12 @@ from typing import Any
 
 from discreet.app.jobs import Job, Lane
 from discreet.app.refusals import RefusedError
-from discreet.errors import InputError
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import InputError
+from discreet.core.files.texts import parsed_json
+from discreet.core.randomness import fresh_seed
+from discreet.core.roles import ROLES
+from discreet.core.value_gate import holds_values
 from discreet.io.sidecar import save_text
-from discreet.microdata import ROLES
-from discreet.randomness import fresh_seed
-from discreet.value_gate import holds_values
 
 ENDING = ".discreet"
 _FORM = 1

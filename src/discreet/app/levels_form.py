@@ -11,7 +11,7 @@ from discreet.app import widgets
 from discreet.app.desk import Desk
 from discreet.app.journey import Journey
 from discreet.app.uploading import kept_copy
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 
 _LARGEST = 20 * 1024**2
 

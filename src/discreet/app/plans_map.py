@@ -9,7 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from discreet.app import widgets
-from discreet.wording import percent
+from discreet.core.wording import percent
 
 MEETS = {True: "meets the policy", False: "does not meet it", None: "not all judged"}
 _CLOSE = (0.06, 0.09)  # points nearer than these shares of the picture, across and upward, are one point

@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from discreet.errors import InputError
-from discreet.files.locks import is_mine, is_over
+from discreet.core.errors import InputError
+from discreet.core.files.locks import is_mine, is_over
 
 _PREFIX = "discreet-page-"
 _OWNER = "owner"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 
 class RefusedError(Exception):
@@ -26,7 +26,7 @@ def caused_by(field: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> from discreet.errors import ParameterError
+    >>> from discreet.core.errors import ParameterError
     >>> try:
     ...     with caused_by("policy"):
     ...         raise ParameterError("There is no such policy.")

@@ -14,7 +14,7 @@ from typing import Any
 from discreet.app.desk import Desk
 from discreet.app.guard import ENDED, LOCKED, Direct, Door, Guard
 from discreet.app.private_folder import PrivateFolder
-from discreet.errors import ParameterError, load_extra
+from discreet.core.errors import ParameterError, load_extra
 
 LOOPBACK = "127.0.0.1"
 PASSWORD = "DISCREET_APP_PASSWORD"

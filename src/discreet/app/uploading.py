@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.app.desk import Desk
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 
 
 async def kept_copy(desk: Desk, file: Any) -> Path:

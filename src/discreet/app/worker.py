@@ -20,10 +20,10 @@ from typing import IO, Any
 
 from discreet.app.refusals import field_of
 from discreet.app.work import TASKS
-from discreet.errors import DiscreetError, DiscreetWarning, gave_up
-from discreet.files.inputs import note_read, one_run
-from discreet.plain_values import jsonable
-from discreet.progress import listening
+from discreet.core.errors import DiscreetError, DiscreetWarning, gave_up
+from discreet.core.files.inputs import note_read, one_run
+from discreet.core.progress import listening
+from discreet.core.values import jsonable
 
 _OFTEN = 0.2  # seconds between two words about the progress
 _GIVES_WAY = 5  # a job takes what processors the page does not need: somebody waits for an answer there

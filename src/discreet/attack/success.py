@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags
-from discreet.cards import Figure
-from discreet.caveats import Caveat
-from discreet.errors import ParameterError
-from discreet.results import Detail, Measure, percent
+from discreet.core.arrays import Flags
+from discreet.core.cards import Figure
+from discreet.core.caveats import Caveat
+from discreet.core.errors import ParameterError
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 __all__ = [
     "FEW",
@@ -273,7 +274,7 @@ def measured(
     figures
         Further figures, after those of every attack.
     caveats, parameters, detail
-        As in `discreet.results.Measure`; warnings about few tries and weak attacks are added here.
+        As in `discreet.core.results.Measure`; warnings about few tries and weak attacks are added here.
 
     Examples
     --------

@@ -39,8 +39,8 @@ from discreet.cli.search import search
 from discreet.cli.suggest import suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
-from discreet.errors import DiscreetError, DiscreetWarning, gave_up
-from discreet.files.written import written
+from discreet.core.errors import DiscreetError, DiscreetWarning, gave_up
+from discreet.core.files.atomic import written
 
 app = typer.Typer(
     name="discreet",

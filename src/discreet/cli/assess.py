@@ -11,10 +11,10 @@ from discreet.cli import options
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.results import Assessment
+    from discreet.core.results import Assessment
 
 
 @takes_source()

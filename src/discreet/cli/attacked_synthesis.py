@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.microdata import Microdata

@@ -9,7 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.dp import Ledger

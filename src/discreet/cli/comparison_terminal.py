@@ -10,9 +10,9 @@ from rich.table import Table
 
 from discreet.cli.printing import plain
 from discreet.cli.terminal import verdict_panel
-from discreet.comparison_results import ComparedRelease, Comparison
-from discreet.figure_words import title_of, worded
-from discreet.results import Measure
+from discreet.core.figure_words import title_of, worded
+from discreet.core.results import Measure
+from discreet.workflow.comparison_results import ComparedRelease, Comparison
 
 _MOST_NAMES = 3
 

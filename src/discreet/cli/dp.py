@@ -11,10 +11,10 @@ import typer
 from discreet.cli import options, paying
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.results import Measure
+    from discreet.core.results import Measure
 
 dp = typer.Typer(
     name="dp",

@@ -10,7 +10,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.printing import say
 from discreet.cli.several_tables import refuse_others
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 
 def evaluate(

@@ -68,8 +68,8 @@ def make_keys(
     file: Annotated[Path, typer.Argument(help="Where the private key goes; only its owner can read it.")],
 ) -> None:
     """Make the key of a site for messages between sites; print the public one, for the [peers] of the others."""
+    from discreet.core.files.atomic import check_target
     from discreet.federated.sealing import new_keys, write_key
-    from discreet.files.atomic import check_target
 
     check_target(file, overwrite=False)
     private, public = new_keys()
@@ -107,9 +107,9 @@ def prepare_trial(
     ] = None,
 ) -> None:
     """Make everything for a trial on this machine: an authority, certificates, keys and a file for each site."""
-    from discreet.errors import ParameterError
+    from discreet.core.errors import ParameterError
+    from discreet.core.files.inputs import check_not_read
     from discreet.federated.trial_certificates import prepare
-    from discreet.files.inputs import check_not_read
 
     columns = options.named_columns(site, "--site")
     files: dict[str, Any] = {}

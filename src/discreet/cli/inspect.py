@@ -26,7 +26,7 @@ def inspect(
     json: options.AsJson = False,
 ) -> None:
     """Propose a role for every column, with the reason, and write them to a roles file to check."""
-    from discreet.errors import InputError
+    from discreet.core.errors import InputError
     from discreet.io import sidecar_path
     from discreet.io.naming import is_address
     from discreet.workflow import inspect as inspect_data

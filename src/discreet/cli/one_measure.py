@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.core.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
+    from discreet.core.results import Measure
     from discreet.microdata import Microdata
-    from discreet.results import Measure
 
 # As in assess: the same command gives the same figures, unless another seed is set.
 SEED = 0
@@ -26,7 +26,7 @@ def arguments(
     name: str, measure: Callable[..., Measure], files: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Put files and settings where the measure wants them, and refuse what it does not take."""
-    from discreet.parameters import check, function_hints
+    from discreet.core.parameters import check, function_hints
 
     known = inspect.signature(measure).parameters
     arguments = dict(settings)

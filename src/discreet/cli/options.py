@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.printing import printable_json, say
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
-    from discreet.comparison_results import Comparison
-    from discreet.results import Assessment
+    from discreet.core.results import Assessment
+    from discreet.workflow.comparison_results import Comparison
 
 
 MissingKeys = Annotated[
@@ -140,7 +140,7 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
     >>> settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
     {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
     """
-    from discreet.files.nesting import parsed_toml
+    from discreet.core.files.texts import parsed_toml
 
     found = {}
     for item in given or ():
@@ -158,7 +158,7 @@ def print_json(document: Any, *, show_values: bool = False) -> None:
     """Print one JSON document without values of the data, escaped where the output is not Unicode."""
     import json
 
-    from discreet.value_gate import gated
+    from discreet.core.value_gate import gated
 
     document = gated(document, show_values=show_values)
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
@@ -177,7 +177,7 @@ def printed(found: Assessment | Comparison, *, json: bool, check: bool, show_val
 
 def say_written(path: Path) -> None:
     """Say where instructions were written, and how to keep them where they hold values of the data."""
-    from discreet.value_gate import MARK
+    from discreet.core.value_gate import MARK
 
     with path.open(encoding="utf-8") as file:
         marked = file.readline() == MARK
@@ -186,7 +186,7 @@ def say_written(path: Path) -> None:
 
 def write_picture(picture: Picture, path: Path) -> None:
     """Write a drawing to a file of the kind its suffix says."""
-    from discreet.io import replacing
+    from discreet.core.files.atomic import replacing
 
     check_picture(path)
     with replacing(path) as temporary:
@@ -195,7 +195,7 @@ def write_picture(picture: Picture, path: Path) -> None:
 
 def check_report(path: Path | None) -> None:
     """Refuse a report that would overwrite something else or cannot be written, before any work is done."""
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     if path is None:
         return
@@ -206,7 +206,7 @@ def check_report(path: Path | None) -> None:
 
 def check_picture(path: Path | None) -> None:
     """Refuse a drawing that cannot be written, before any work is done."""
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     if path is None:
         return
@@ -221,7 +221,7 @@ def check_targets(*targets: tuple[str, str | Path | None, bool]) -> None:
     A target is the option that names it, its path, and whether a file that is there may be replaced.
     """
     from discreet.cli.places import check_places
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
     from discreet.io.naming import is_address
 
     files = [

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, ParameterError
-from discreet.files.inputs import Place, check_not_read, is_same, note_read, one_run, place_of
+from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.files.inputs import Place, check_not_read, is_same, note_read, one_run, place_of
 
 WRITTEN = frozenset(
     ("out", "html", "log", "internal_log", "plot", "detail", "save_plan", "save_study", "findings", "parts", "training")

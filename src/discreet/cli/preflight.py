@@ -42,7 +42,7 @@ def preflight(
     json: options.AsJson = False,
 ) -> None:
     """Look at a file before it is synthesized: codes, derived columns, rules, outliers, cost."""
-    from discreet.errors import ParameterError
+    from discreet.core.errors import ParameterError
     from discreet.synth import preflight as look
     from discreet.synth import save_plan
 

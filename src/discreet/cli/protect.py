@@ -12,12 +12,12 @@ from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from discreet.core.results import Release
     from discreet.microdata import Microdata
     from discreet.protect import Plan
-    from discreet.results import Release
     from discreet.workflow import ReleaseReport
 
 
@@ -195,7 +195,7 @@ def _check_parts(parts: Path | None, others: dict[str, Any], *, resume: bool) ->
 
 def _steps(plan: str | None, steps: list[str] | None) -> Plan:
     """Read the plan from its file or from the steps on the command line."""
-    from discreet.files.nesting import parsed_toml
+    from discreet.core.files.texts import parsed_toml
     from discreet.protect import Plan
 
     if plan is not None:

@@ -12,10 +12,10 @@ import typer
 from discreet.cli import options
 from discreet.cli.one_measure import SEED, arguments, detail_table, hand_out
 from discreet.cli.source import Source, takes_source
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, unknown_name
 
 if TYPE_CHECKING:
-    from discreet.results import Measure
+    from discreet.core.results import Measure
 
 
 @takes_source()
@@ -72,7 +72,7 @@ def risk(
 
 def _measure(name: str) -> Callable[..., Measure]:
     from discreet import risk as room
-    from discreet.cards import all_cards
+    from discreet.core.cards import all_cards
 
     plain = name.removeprefix("risk.").replace("-", "_")
     measures = {card.name: card.function for card in all_cards("risk")}

@@ -11,7 +11,7 @@ from discreet.cli import options
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 
 
 @takes_source()

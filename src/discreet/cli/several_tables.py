@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.core.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
     from discreet.cli.source import Source
@@ -64,7 +64,7 @@ def release_tables(
 
 def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
     """Refuse a folder that is there, or that holds what is read, before any work is done."""
-    from discreet.files.atomic import check_folder
+    from discreet.core.files.atomic import check_folder
 
     check_folder(Path(out))
     if Path(out).exists() and not overwrite:
@@ -78,7 +78,7 @@ def synthesize_linked(
     import time
 
     from discreet import engine
-    from discreet.files.atomic import check_only, replacing_folder
+    from discreet.core.files.atomic import check_only, replacing_folder
     from discreet.microdata import Microdata
     from discreet.synth import LinkedTables, Relational, Schema
 
@@ -133,7 +133,7 @@ def synthesize_linked(
 
 def plan_of_tables(plan: Path | None) -> dict[str, Any]:
     """Read how the tables of a schema are to be synthesized, as ``discreet preflight --schema`` writes it."""
-    from discreet.files.toml_files import read_toml
+    from discreet.core.files.texts import read_toml
 
     if plan is None:
         return {}

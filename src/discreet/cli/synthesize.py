@@ -21,7 +21,7 @@ from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
 from discreet.cli.source import Source, takes_source
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.microdata import Microdata

@@ -11,7 +11,7 @@ import typer
 from discreet.cli import options, paying
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, unknown_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -313,7 +313,7 @@ def _protected(
     ledger: Ledger | None,
     seed: int | None,
 ) -> ProtectedTable | SuppressionResult:
-    from discreet.described import made_from
+    from discreet.core.described import made_from
     from discreet.tables import Suppression, TableProtection, primary
 
     if method == "suppression":

@@ -9,9 +9,10 @@ from rich.panel import Panel
 from rich.table import Table
 
 from discreet.cli.printing import plain
-from discreet.figure_words import title_of, worded
-from discreet.results import Assessment, Scenario, Verdict
-from discreet.wording import shown
+from discreet.core.figure_words import title_of, worded
+from discreet.core.results import Assessment, Scenario
+from discreet.core.verdicts import Verdict
+from discreet.core.wording import shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.microdata import Columns, Microdata
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 
 if TYPE_CHECKING:
     import polars as pl

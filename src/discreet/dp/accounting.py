@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 from discreet.dp.calibration import epsilon_from_zcdp
 from discreet.dp.costs import Adjacency, Cost
-from discreet.errors import ParameterError
-from discreet.parameters import checked
 
 
 @dataclass(frozen=True)

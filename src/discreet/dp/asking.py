@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled, stands
+from discreet.core.randomness import generator
+from discreet.core.results import Measure
 from discreet.dp.budget import checked_epsilon, noise_rate, rational_epsilon
 from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, with_laplace_noise
-from discreet.guarantees import SEEDED, DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
-from discreet.randomness import generator
-from discreet.results import Measure
 
 
 class Ask:

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
-from discreet.number_arrays import called, numbers_of
-from discreet.parameters import checked
-from discreet.results import Measure
-from discreet.wording import shown
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import called, numbers_of
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 
 Draw = Callable[[Any, int], npt.ArrayLike]
 

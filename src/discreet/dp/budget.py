@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 SMALLEST_EPSILON = Fraction(1, 2**30)
 LARGEST_EPSILON = Fraction(2**9)  # its exponential can still be written
@@ -23,7 +23,7 @@ def checked_epsilon(epsilon: Any, *, name: str = "epsilon") -> None:
     --------
     >>> checked_epsilon(1e-20)
     Traceback (most recent call last):
-    discreet.errors.ParameterError: epsilon must lie between 9.31e-10 and 512, ...
+    discreet.core.errors.ParameterError: epsilon must lie between 9.31e-10 and 512, ...
     """
     number = isinstance(epsilon, int | float | Fraction) and not isinstance(epsilon, bool)
     if not number or not epsilon > 0 or not epsilon < math.inf:

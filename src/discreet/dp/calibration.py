@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 from discreet.dp.budget import checked_epsilon
-from discreet.errors import ParameterError
-from discreet.parameters import checked
 
 Calibration = Literal["analytic", "classical"]
 

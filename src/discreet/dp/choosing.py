@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import ParameterError
 from discreet.dp.coins import bernoulli_exp, uniform_below
 from discreet.dp.entropy import Words
-from discreet.errors import ParameterError
 
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 64, 4096  # the first proposals often have one that is taken
 

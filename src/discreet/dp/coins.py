@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Words
-from discreet.errors import ParameterError
 
 WORD = 2**64
 

@@ -15,10 +15,10 @@ from typing import Any, cast
 import narwhals as nw
 import polars as pl
 
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.dp.entropy import Words
 from discreet.dp.samplers import shuffled
 from discreet.engine import collect, counted_role, counted_unit, scan
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 
 _NARROWEST, _WIDEST = 1e-150, 1e150  # so that squares and steps are numbers of the machine

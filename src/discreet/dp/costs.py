@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 Adjacency = Literal["add-remove", "replace"]
 Definition = Literal["pure", "approximate", "zcdp"]
@@ -109,7 +109,7 @@ class Cost:
         --------
         >>> Cost("gaussian", "zcdp", rho=0.5, adjacency="replace").under("add-remove")
         Traceback (most recent call last):
-        discreet.errors.ParameterError: A guarantee for replacing a record says nothing about adding ...
+        discreet.core.errors.ParameterError: A guarantee for replacing a record says nothing about adding ...
         """
         if adjacency == self.adjacency:
             return self

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.dp.coins import bernoulli, uniform_below
 from discreet.dp.entropy import Words
 from discreet.dp.samplers import discrete_laplace

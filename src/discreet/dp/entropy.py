@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.randomness import KeyedDraws, generator
 from discreet.dp.costs import Cost
 from discreet.dp.ledger import Ledger
-from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws, generator
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
 """Gives so many uniform words of 64 bits; every call gives new ones."""

@@ -15,9 +15,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
 
 _FINE = 10  # powers of two between the step and the sensitivity, for one number
 _ROOM = {1: 29, 2: 19}  # powers of two between the step and the noise that the samplers can draw, by norm

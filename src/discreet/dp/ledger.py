@@ -28,15 +28,15 @@ from typing import Any, get_args
 
 import polars as pl
 
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import explained, replacing
+from discreet.core.files.locks import alone
+from discreet.core.guarantees import Spending, in_plain_words
 from discreet.dp.accounting import Total, together
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Unit
 from discreet.dp.ledger_files import FORMAT, read_ledger, well_formed, write_ledger
 from discreet.dp.ledger_sources import Source, fingerprints, known_by
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import explained, replacing
-from discreet.files.locks import alone
-from discreet.guarantees import Spending, in_plain_words
 from discreet.microdata import Microdata
 from discreet.policy import DELTA_TOO_LARGE, LARGEST_DELTA, Policy
 
@@ -79,7 +79,7 @@ class Ledger:
     0.25
     >>> ledger.spend(Cost("laplace", "pure", epsilon=0.5))
     Traceback (most recent call last):
-    discreet.errors.ParameterError: The privacy budget does not allow this release: 0.75 of epsilon 1 is spent, ...
+    discreet.core.errors.ParameterError: The privacy budget does not allow this release: 0.75 of epsilon 1 is spent, ...
     """
 
     def __init__(

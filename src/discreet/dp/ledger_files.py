@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError
-from discreet.files.nesting import parsed_toml
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import InputError
+from discreet.core.files.texts import parsed_toml, read_toml
 
 FORMAT = 2
 _HEADER = {

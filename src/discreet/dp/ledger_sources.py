@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from discreet.core.errors import DiscreetError, InputError
 from discreet.dp.ledger_files import well_formed
-from discreet.errors import DiscreetError, InputError
 from discreet.io.fingerprints import check_unchanged
 from discreet.microdata import Microdata
 

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import generator
+from discreet.core.wording import shown
 from discreet.dp.budget import noise_rate, rational_epsilon
 from discreet.dp.calibration import (
     Calibration,
@@ -29,12 +35,6 @@ from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.grid import Grid, grid_for
 from discreet.dp.ledger import Ledger
 from discreet.dp.samplers import check_variance, discrete_gaussian, discrete_laplace
-from discreet.errors import ParameterError
-from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.randomness import generator
-from discreet.wording import shown
 
 AGAINST = {"add-remove": "adding or removing one record", "replace": "replacing one record"}
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.cell_limits import refuse_too_many_cells
-from discreet.declared_types import check_readable, in_type, type_of_values
+from discreet.core.arrays import Integers
+from discreet.core.cell_limits import refuse_too_many_cells
+from discreet.core.declared_types import check_readable, in_type, type_of_values
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked, distinct
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 from discreet.dp.asking import Ask
 from discreet.dp.contributions import Bounded, Range, bounded_cells
 from discreet.dp.ledger import Ledger
 from discreet.engine import like
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked, distinct
-from discreet.results import Measure
-from discreet.wording import shown
 
 Levels = Sequence[Any]
 _MOST_CELLS = 10_000_000

@@ -17,7 +17,11 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 from discreet.dp.asking import Ask
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
@@ -25,11 +29,7 @@ from discreet.dp.contributions import Range, bounded_cells
 from discreet.dp.ledger import Ledger
 from discreet.engine import collect, like, scan
 from discreet.engine.frames import remembered
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure
-from discreet.wording import shown
 
 
 @checked

@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import ParameterError
 from discreet.dp.budget import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
 from discreet.dp.coins import (
     WORD,
@@ -29,7 +30,6 @@ from discreet.dp.coins import (
 )
 from discreet.dp.entropy import Words, os_words
 from discreet.dp.single_draws import LONGEST_RUN, held_words, one_discrete_laplace
-from discreet.errors import ParameterError
 
 _AT_ONCE = 1 << 20
 _FEW = 24  # draws that are faster one by one

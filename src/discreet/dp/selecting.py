@@ -16,6 +16,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy, settled
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
 from discreet.dp.coins import bernoulli_exp
@@ -24,10 +28,6 @@ from discreet.dp.grid import grid_for
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST, entered, words_of
 from discreet.dp.samplers import discrete_laplace, shuffled
-from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
 
 Selection = Literal["permute-and-flip", "exponential", "noisy-max"]
 

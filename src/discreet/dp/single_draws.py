@@ -11,8 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Words
-from discreet.errors import ParameterError
 
 _HELD = 64
 LONGEST_RUN = 2**12

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 from discreet.dp.calibration import epsilon_from_zcdp
-from discreet.errors import ParameterError
-from discreet.parameters import checked
 
 _LEAST_NOISE = 1e-6  # below, nothing is hidden and the squares underflow
 _ORDERS = (*range(2, 65), *range(72, 257, 8), 320, 384, 512, 768, 1024)

@@ -9,7 +9,7 @@ from itertools import combinations
 import narwhals as nw
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.engine.frames import Lazy, collect, scan
 from discreet.microdata import Microdata
 

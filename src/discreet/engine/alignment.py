@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from discreet.core.errors import ColumnError
 from discreet.engine.precision import agreed_grid, snapped
-from discreet.errors import ColumnError
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 

@@ -15,12 +15,12 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.engine.classes import Missing, countable, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.engine.packing import PackedClasses, Packing, packed_by_engine, packed_classes
 from discreet.engine.units import all_suppressed, counted_unit
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 
 Breaks = tuple[float, ...]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 
 _FEW_TEXTS = 2000
 _NARROW = 2**20

@@ -15,7 +15,8 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, collected_batches, in_declared_order, remembered, scan
 from discreet.engine.mapped_tables import in_order
@@ -30,7 +31,6 @@ from discreet.engine.units import (
     unit_pairs,
 )
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 
 Missing = Literal["category", "wildcard", "drop"]

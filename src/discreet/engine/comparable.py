@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.engine.precision import Grid, Setting, agreed_grid, equal_only_so, on_grid, rounding_note
-from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 
 

@@ -14,12 +14,12 @@ from typing import Any, TypeVar, cast
 import narwhals as nw
 import polars as pl
 
-from discreet.calendar_range import check_calendar
+from discreet.core.calendar_range import check_calendar
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, is_panic, unpacked
+from discreet.core.quiet_panics import quiet_panics
+from discreet.core.wording import type_name
 from discreet.engine.relation_batches import handed_over
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, is_panic, unpacked
 from discreet.microdata import Microdata
-from discreet.quiet_panics import quiet_panics
-from discreet.wording import type_name
 
 Lazy = nw.LazyFrame[Any]
 WHOSE = "\0whose"

@@ -16,10 +16,10 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, plain_text
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.wording import shown
 
 Style = Literal["quantile", "equal"]
 Closed = Literal["left", "right"]

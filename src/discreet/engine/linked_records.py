@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.engine.by_record import check_record_key
 from discreet.engine.frames import Lazy, collected_batches, has_row_order, scan
 from discreet.microdata import Microdata

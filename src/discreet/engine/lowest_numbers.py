@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.engine.frames import Lazy, collect, collected_batches, scan
 from discreet.engine.spooling import in_one_pass
 from discreet.microdata import Microdata

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
-from discreet.errors import InputError
-from discreet.files.full_disk import full_disk, is_full
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import full_disk, is_full
 
 HELD_IN_MEMORY = 1_000_000
 """Rows of a table that are rather kept in memory."""

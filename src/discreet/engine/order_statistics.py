@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.engine.frames import Lazy, collect, scan
 from discreet.microdata import Microdata
 

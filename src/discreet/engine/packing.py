@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.engine.frames import in_memory
 
 _LARGEST = 2**62

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Integers
+from discreet.core.compiling import compiled, inner
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)

@@ -15,8 +15,8 @@ from functools import reduce
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 
 Setting = str | int | Mapping[str, int | str] | None
 """``"detected"`` (also None), ``"exact"``, a number of decimals, or one of these by column."""

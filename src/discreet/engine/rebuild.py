@@ -8,8 +8,8 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.calendar_range import check_calendar
+from discreet.core.arrays import Integers
+from discreet.core.calendar_range import check_calendar
 from discreet.engine.frames import collect, in_memory
 from discreet.engine.records import uploaded
 from discreet.microdata import Microdata

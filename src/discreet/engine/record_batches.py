@@ -17,13 +17,13 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Words
+from discreet.core.arrays import Words
+from discreet.core.errors import DiscreetError, InputError, ParameterError, carried
+from discreet.core.randomness import KeyedDraws
+from discreet.core.values import canonical_text
 from discreet.engine.frames import in_declared_order, in_memory
 from discreet.engine.relation_batches import put_beside, quoted, read_in_batches
-from discreet.errors import DiscreetError, InputError, ParameterError, carried
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws
-from discreet.value_text import canonical_text
 
 MADE = "discreet made"
 _RECORD = "discreet record"

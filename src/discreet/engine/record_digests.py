@@ -18,7 +18,10 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers, Words
+from discreet.core.arrays import Integers, Words
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import full_disk, is_full
+from discreet.core.randomness import KeyedDraws
 from discreet.engine.by_record import made_in_memory, made_lazily
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import Lazy, collect, collected_batches, is_lazy
@@ -26,10 +29,7 @@ from discreet.engine.precision import Grid, on_grid
 from discreet.engine.record_batches import ByRecord
 from discreet.engine.relation_batches import passing_query
 from discreet.engine.roles import overview
-from discreet.errors import InputError
-from discreet.files.full_disk import full_disk, is_full
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws
 
 _DIGEST = "discreet digest"
 _PURPOSE = "Counting equal records"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.wording import type_name
 from discreet.engine.frames import collect, remembered, scan
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
-from discreet.wording import type_name
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers, Words
+from discreet.core.arrays import Floats, Integers, Words
+from discreet.core.randomness import KeyedDraws
 from discreet.engine.by_record import made_lazily
 from discreet.engine.class_places import ClassPlaces
 from discreet.engine.frames import collect, is_lazy, scan
 from discreet.engine.rebuild import whole_frame
 from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws
 
 _CHOSEN = "discreet chosen"
 _ROUNDS = 30

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 
 
 class Received(NamedTuple):

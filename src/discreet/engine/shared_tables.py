@@ -19,7 +19,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
 from discreet.engine.by_record import types_in_polars
 from discreet.engine.frames import collect, in_memory, scan
 from discreet.engine.grouping import Cutting, Groups, Values, grouping_of

@@ -14,12 +14,12 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from discreet.core.errors import InputError
+from discreet.core.files.staging import staging
+from discreet.core.quiet_panics import quiet_panics
 from discreet.engine.rebuild import whole_frame
 from discreet.engine.relation_batches import passing_query
-from discreet.errors import InputError
-from discreet.files.staging import staging
 from discreet.microdata import Microdata
-from discreet.quiet_panics import quiet_panics
 
 PARTS = "parts"
 _ALL = 2**62

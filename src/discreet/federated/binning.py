@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 
 
 @checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from discreet.errors import InputError, load_extra
+from discreet.core.errors import InputError, load_extra
 
 
 def refuse_old(path: Path, whose: str) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.parties import as_frame
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 
 @checked

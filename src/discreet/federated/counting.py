@@ -14,8 +14,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Array
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
@@ -27,10 +31,6 @@ from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed
-from discreet.results import Detail, Measure
-from discreet.wording import percent, shown
 
 _MOST_CELLS = 2_000_000
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 
 Bounds = Mapping[str, tuple[float | None, float | None]]
 

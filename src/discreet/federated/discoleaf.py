@@ -13,8 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import check_fields, checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.binning import bin_codes, bin_edges, freedman_diaconis_bins, threshold_of
 from discreet.federated.invariant_pram import invariant_pram_epsilon, public_matrix
 from discreet.federated.leakage import Leakage, Learned
@@ -22,9 +24,7 @@ from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_tre
 from discreet.federated.parties import as_frame
 from discreet.federated.ranked_elements import robust_range
 from discreet.microdata import Microdata
-from discreet.parameters import check_fields, checked
 from discreet.protect import Pram
-from discreet.randomness import Seed, generator
 
 _MISSING = "(missing)"
 _OF_COUNTS = {

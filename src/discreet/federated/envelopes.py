@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.federated.messages import Message, contents, joined, parted, strict_json, values_of
 from discreet.federated.sealing import Sealer
 from discreet.federated.transcript import Passed

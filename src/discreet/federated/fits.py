@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.wording import shown
 from discreet.federated.conditional_normal import from_moments
 from discreet.federated.covariance_models import Bounds, CovarianceModel, RAMModel, Saturated
 from discreet.federated.leakage import Leakage
 from discreet.federated.optimizing import Objective, minimized, observed_information
 from discreet.federated.transcript import Transcript
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.wording import shown
 
 if TYPE_CHECKING:
     from discreet.federated.secure_mle import SecureMLE

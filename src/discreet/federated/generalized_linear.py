@@ -12,8 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed
+from discreet.core.wording import shown
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
@@ -25,9 +28,6 @@ from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed
-from discreet.wording import shown
 
 Family = Literal["logistic", "poisson"]
 _LARGEST = 500.0

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 
 
 @dataclass(frozen=True, repr=False)

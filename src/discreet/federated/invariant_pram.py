@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 from discreet.protect.perturbing.transition_matrices import (
     local_epsilon,
     one_step_invariant,

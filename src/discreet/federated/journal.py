@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 
 
 class Journal:

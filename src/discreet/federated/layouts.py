@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import MAIN
 from discreet.federated.parties import Holder, as_frame, by_party
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 Kind = Literal["vertical", "horizontal", "complex"]
 

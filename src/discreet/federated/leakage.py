@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from discreet.core.wording import percent, shown
 from discreet.federated.transcript import Transcript
-from discreet.wording import percent, shown
 
 
 @dataclass(frozen=True)

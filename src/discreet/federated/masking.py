@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.compiling import compiled
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Array, Floats
+from discreet.core.compiling import compiled
+from discreet.core.randomness import Seed, generator
 
 _LAYERS = 256
 _RIGHT = 3.6541528853610088  # where the tail of a normal cut into 256 layers of equal area begins

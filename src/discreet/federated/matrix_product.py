@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
@@ -21,8 +23,6 @@ from discreet.federated.message_fields import Request, Takes, flag, floats, rows
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Holder, Role, as_frame, by_party, plays
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 _MOST_ENTRIES = 200_000_000
 

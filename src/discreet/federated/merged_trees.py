@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 from discreet.federated.parties import by_party
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
 
 Tree = Any
 """A label, or (attribute, threshold, left, right)."""

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.covariance_models import CovarianceModel
 from discreet.federated.fits import Fit, _fit
 from discreet.federated.optimizing import Objective
 from discreet.federated.parties import as_frame
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 
 @checked

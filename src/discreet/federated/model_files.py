@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
 from discreet.federated.layouts import Group, Layout, begun_by_another
 from discreet.federated.message_fields import MAIN
 from discreet.federated.remote_transport import SitesOnNetwork
-from discreet.files.toml_files import read_toml
 
 _MODELS = (
     "latent-growth", "factor", "saturated", "logistic", "poisson", "counts", "noisy-counts", "rank",

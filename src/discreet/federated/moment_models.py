@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 from discreet.federated.parties import Holder, as_frame
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
 
 
 @dataclass(frozen=True)

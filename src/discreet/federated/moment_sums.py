@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout
 from discreet.federated.message_fields import MAIN, numbers

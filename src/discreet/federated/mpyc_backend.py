@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError, load_extra
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError, load_extra
 from discreet.federated.messages import ProtocolError
 
 _SECONDS = 120

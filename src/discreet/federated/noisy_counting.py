@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array
+from discreet.core.arrays import Array
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed
+from discreet.core.wording import shown
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.mechanisms import laplace
-from discreet.errors import ParameterError
 from discreet.federated.counting import cells_of, counted, declared_levels, rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
@@ -28,9 +31,6 @@ from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed
-from discreet.wording import shown
 
 
 @quantity("noisy-counts", {"levels": levels_by_column, "epsilon": number}, protected=True)

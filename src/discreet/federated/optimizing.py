@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
 from discreet.federated.covariance_models import CovarianceModel
 
 _MOST_ROUNDS = 200

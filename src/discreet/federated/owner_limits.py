@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
 from discreet.federated.messages import ProtocolError
 
 _NOTHING = 1e-6  # a record that weighs less than this share of the heaviest one does not hide it

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.number_arrays import numbers_of
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import MAIN, Asked, Reach, Request, Takes
 from discreet.federated.messages import Message, ProtocolError
-from discreet.number_arrays import numbers_of
 
 
 class Party:

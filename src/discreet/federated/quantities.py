@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
 from discreet.federated.message_fields import (
     MAIN,
     Asked,

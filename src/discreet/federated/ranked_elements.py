@@ -14,17 +14,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import by_party
 from discreet.federated.transport import Transport
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 COMPARISON = "ideal comparison"
 _WHOLE = (-(2**31), 2**31 - 1)

@@ -15,8 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed
+from discreet.core.wording import shown
 from discreet.federated.counting import rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
@@ -29,9 +32,6 @@ from discreet.federated.ranked_elements import Grid
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed
-from discreet.wording import shown
 
 
 @quantity("ranks", {"low": number, "step": number, "places": whole, "at": whole})

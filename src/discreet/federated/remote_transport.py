@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError, load_extra
+from discreet.core.errors import InputError, ParameterError, load_extra
 from discreet.federated.certificates import refuse_old
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.messages import MOST_BYTES, Message, ProtocolError, strict_json

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
 from discreet.federated.masking import Masks, stretched
 from discreet.federated.messages import ProtocolError
 

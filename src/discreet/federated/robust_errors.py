@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed
 from discreet.federated.fits import Fit
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
@@ -23,8 +25,6 @@ from discreet.federated.parties import Holder, Party, as_frame
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed
 
 
 @quantity("scores", dict.fromkeys(("mu", "sigma", "means", "covariances"), numbers), moments=True)

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError, load_extra
+from discreet.core.errors import InputError, ParameterError, load_extra
+from discreet.core.files.atomic import replacing
 from discreet.federated.messages import ProtocolError
-from discreet.files.atomic import replacing
 
 
 def _x25519() -> Any:

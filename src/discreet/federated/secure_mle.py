@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
 from discreet.federated import moment_sums as sums
 from discreet.federated.conditional_normal import (
     Conditional,
@@ -34,9 +37,6 @@ from discreet.federated.shared_product import joint_moments
 from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
 from discreet.federated.vertical_likelihood import RING, Coordinator
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
 
 if TYPE_CHECKING:
     from discreet.federated.covariance_models import CovarianceModel

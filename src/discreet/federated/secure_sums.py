@@ -15,8 +15,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
@@ -38,9 +41,6 @@ from discreet.federated.parties import Holder, Party, Role, by_party, plays
 from discreet.federated.quantities import asked_of, contributed
 from discreet.federated.rings import Ring
 from discreet.federated.transport import Transport
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 FEWEST = 3
 _PARTIAL = {

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import InputError, ParameterError
 from discreet.federated.message_fields import (
     ALONE,
     COORDINATOR,

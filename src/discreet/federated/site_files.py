@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.ledger import SUFFIX
-from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.federated.message_fields import COORDINATOR, MAIN
 from discreet.federated.messages import MOST_BYTES
-from discreet.files.toml_files import read_toml
 
 PROTOCOLS = {
     "vertical-likelihood": "the joint likelihood of columns of the same people",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.federated.remote_transport import read_frame, write_frame
 from discreet.federated.site_files import SiteFile
 from discreet.federated.sites import Site, opened_site

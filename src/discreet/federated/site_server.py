@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
-from discreet.errors import DiscreetError, InputError, load_extra
+from discreet.core.errors import DiscreetError, InputError, load_extra
 from discreet.federated.certificates import refuse_old
 from discreet.federated.site_files import SiteFile
 from discreet.federated.sites import Site, opened_site

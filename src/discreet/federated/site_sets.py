@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import replacing
 from discreet.federated.message_fields import ALONE
 from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Holder
-from discreet.files.atomic import replacing
 
 Uses = Sequence[tuple[str, tuple[str, ...]]]
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import polars as pl
 
+from discreet.core.errors import DiscreetError, InputError
+from discreet.core.files.locks import alone
 from discreet.dp.ledger import Ledger
-from discreet.errors import DiscreetError, InputError
 from discreet.federated import (
     counting,
     generalized_linear,
@@ -40,7 +41,6 @@ from discreet.federated.quantities import PROTECTED
 from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
 from discreet.federated.site_sets import SiteSets
-from discreet.files.locks import alone
 
 # Importing these enters their roles and quantities.
 _ENTERED = (

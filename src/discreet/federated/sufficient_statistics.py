@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
@@ -23,8 +25,6 @@ from discreet.federated.message_fields import Request, Takes, floats
 from discreet.federated.messages import Message
 from discreet.federated.parties import Holder, Party, Role, as_frame
 from discreet.federated.transport import Transport
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
 
 Statistic = Callable[[Floats, Floats], Array]
 TRANSFER = "ideal oblivious transfer"

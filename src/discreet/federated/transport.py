@@ -11,7 +11,7 @@ import secrets
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Party
 from discreet.federated.transcript import Transcript

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
 from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
 from discreet.federated.likelihood_steps import STEP, Step, Turns
 from discreet.federated.message_fields import (

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import numpy as np
 import polars as pl
 
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import check, function_hints
+from discreet.core.wording import type_name
 from discreet.engine.series import Received, receive
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.parameters import check, function_hints
-from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -343,8 +343,8 @@ class Hierarchy(ABC):
 
         The file appears under its name only when it is complete.
         """
+        from discreet.core.values import canonical_text
         from discreet.hierarchy.files import write_rows
-        from discreet.value_text import canonical_text
 
         frame = self._table(receive(self._own_leaves() if values is None else values))
         text = pl.DataFrame([canonical_text(column) for column in frame.get_columns()])

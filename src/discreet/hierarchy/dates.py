@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.hierarchy.ordered import OrderedHierarchy
 from discreet.hierarchy.values import as_tuple
 

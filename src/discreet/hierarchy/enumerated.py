@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.values import canonical_text
+from discreet.core.wording import type_name
 from discreet.hierarchy.algebra import TOP, Hierarchy
 from discreet.hierarchy.values import canonical_scalar, is_categorical, is_textual, through_distinct
-from discreet.value_text import canonical_text
-from discreet.wording import type_name
 
 
 @dataclass(frozen=True, repr=False)

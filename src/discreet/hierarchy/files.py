@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from discreet.errors import InputError, ParameterError
-from discreet.files.inputs import note_read
-from discreet.files.named_separator import named_separator
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.inputs import note_read
+from discreet.core.files.texts import named_separator
 
 _SEPARATORS = (";", ",", "\t", "|")
 
@@ -40,7 +40,7 @@ def read_rows(path: Path, *, separator: str | None, header: bool, encoding: str)
 
 def write_rows(path: Path, rows: Iterable[Sequence[str]], *, separator: str) -> None:
     """Write rows as separated text, whole or not at all."""
-    from discreet.files.atomic import replacing
+    from discreet.core.files.atomic import replacing
 
     if len(separator) != 1:
         raise ParameterError("separator must be one character.")

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.values import canonical_text
 from discreet.hierarchy.algebra import TOP, Hierarchy
 from discreet.hierarchy.values import as_tuple, is_textual, through_distinct
-from discreet.value_text import canonical_text
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError
-from discreet.value_text import canonical_text
+from discreet.core.errors import ParameterError
+from discreet.core.values import canonical_text
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 _MOST_CODES = 2**16

@@ -1,6 +1,6 @@
 """Files and databases in and out, with the roles of their columns."""
 
-from discreet.files.atomic import make_folder, replacing, replacing_folder, replacing_together
+from discreet.core.files.atomic import make_folder, replacing, replacing_folder, replacing_together
 from discreet.io.reading import options_for, read
 from discreet.io.sidecar import load_roles, load_sidecar, save_roles, sidecar_path
 from discreet.io.writing import write, write_together

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.io.naming import existing_file
 
 _FILES = ("sqlite", "duckdb")

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from discreet.calendar_range import check_calendar
-from discreet.errors import InputError
+from discreet.core.calendar_range import check_calendar
+from discreet.core.errors import InputError
 
 
 def scan_columnar(path: Path, kind: str) -> tuple[pl.LazyFrame | pl.DataFrame, dict[str, Any]]:

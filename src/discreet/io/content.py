@@ -20,10 +20,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Words
+from discreet.core.arrays import Flags, Floats, Words
+from discreet.core.errors import InputError
 from discreet.engine import scan
 from discreet.engine.frames import collected_batches
-from discreet.errors import InputError
 from discreet.microdata import Microdata
 
 _ROWS = 1 << 20

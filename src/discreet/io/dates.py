@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 
 ORDERS = ("dmy", "mdy", "ymd")
 _KEEP_TEXT = "text"

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from discreet.errors import ColumnError, DiscreetWarning, InputError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, unknown_name
 from discreet.io.column_types import TYPES, kinds_of, typed
 from discreet.io.dates import Wanted, dates_of, parsed, question_of_order, wanted_dates
 from discreet.io.dialect import Dialect, detect, opened, records, wrong_encoding

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.io.dates import has_time
 from discreet.io.dialect import known_encoding, one_character
 from discreet.io.formulas import guarded

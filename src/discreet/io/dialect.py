@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
-from discreet.files.archives import check_gzip
-from discreet.files.named_separator import named_separator
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.files.archives import check_gzip
+from discreet.core.files.texts import named_separator
 
 MISSING_TOKENS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", ".")
 SEPARATORS = (",", ";", "\t", "|")

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, unknown_name
+from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, unknown_name
 from discreet.io.column_types import kinds_of, typed
 from discreet.io.dates import dates_of, parsed, question_of_order, wanted_dates
 from discreet.io.dialect import MISSING_TOKENS

@@ -11,8 +11,8 @@ import re
 import zipfile
 from pathlib import Path
 
-from discreet.errors import InputError
-from discreet.files.archives import check_archive
+from discreet.core.errors import InputError
+from discreet.core.files.archives import check_archive
 
 _COLUMN = re.compile(rb'\br="([A-Z]{1,3})[0-9]{1,7}"')
 _ROW = re.compile(rb'\br="[A-Z]{1,3}([0-9]{1,7})"')

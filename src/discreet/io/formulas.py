@@ -10,7 +10,7 @@ import re
 
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 
 _BEGINS = r"^[=+\-@\t\r\n＝＋－＠]"
 _NUMBER = r"^[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?%?$"

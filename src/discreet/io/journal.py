@@ -6,9 +6,8 @@ import errno
 import os
 from pathlib import Path
 
-from discreet.errors import InputError
-from discreet.files.atomic import explained
-from discreet.files.written import note_written
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import explained, note_written
 
 
 def append_line(path: Path, line: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from discreet.errors import InputError, ParameterError, load_extra
+from discreet.core.errors import InputError, ParameterError, load_extra
 from discreet.microdata import Metadata
 
 UserMissing = Literal["missing", "keep"]

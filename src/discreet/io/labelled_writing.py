@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import ColumnError, InputError, load_extra
+from discreet.core.errors import ColumnError, InputError, load_extra
+from discreet.core.wording import type_name
 from discreet.io.labelled import TRUTH_LABELS
 from discreet.microdata import Metadata
-from discreet.wording import type_name
 
 # Where the formats keep the time of writing, and what stands there instead: the same data give the same bytes.
 _HEADER = 4096

@@ -9,8 +9,8 @@ import string
 from collections.abc import Mapping
 from pathlib import Path
 
-from discreet.errors import InputError, ParameterError, near_misses
-from discreet.files.inputs import note_read
+from discreet.core.errors import InputError, ParameterError, near_misses
+from discreet.core.files.inputs import note_read
 
 FORMATS = {
     ".csv": "csv",
@@ -65,7 +65,7 @@ def checked_name(name: str, what: str) -> str:
     'pay by region'
     >>> checked_name("../../x", "data set")
     Traceback (most recent call last):
-    discreet.errors.ParameterError: The name of a data set becomes a file name: leave out / \ : * ? " < > | and ...
+    discreet.core.errors.ParameterError: The name of a data set becomes a file name: leave out / \ : * ? " < > | and ...
     """
     fits = (
         isinstance(name, str)
@@ -158,7 +158,7 @@ def check_no_data(path: Path, what: str) -> None:
     --------
     >>> check_no_data(Path("people.csv"), "a plan")
     Traceback (most recent call last):
-    discreet.errors.InputError: 'people.csv' is the name of a data file, and a plan is none. Give another name.
+    discreet.core.errors.InputError: 'people.csv' is the name of a data file, and a plan is none. Give another name.
     """
     if full_suffix(path) in FORMATS:
         raise InputError(f"'{path.name}' is the name of a data file, and {what} is none. Give another name.")

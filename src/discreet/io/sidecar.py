@@ -27,11 +27,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, InputError, unknown_name
-from discreet.files.atomic import replacing
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import DiscreetError, InputError, unknown_name
+from discreet.core.files.atomic import replacing
+from discreet.core.files.texts import read_toml
+from discreet.core.roles import ROLES, Roles
 from discreet.io.naming import bare_name, check_no_data
-from discreet.microdata import ROLES, Microdata, Roles
+from discreet.microdata import Microdata
 
 READING_OPTIONS = (
     "separator", "decimal", "encoding", "missing", "text", "dates", "sheet", "user_missing", "value_labels",

@@ -17,9 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import ColumnError, InputError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, InputError, load_extra, unknown_name
+from discreet.core.wording import type_name
 from discreet.io.address import Address, require_file
-from discreet.wording import type_name
 
 _REASONS = (
     ("authentication", "it refused the user name or password"),

@@ -11,6 +11,17 @@ from typing import Any
 
 import polars as pl
 
+from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
+from discreet.core.files.atomic import (
+    check_target,
+    full_disk,
+    is_full,
+    note_written,
+    replacing,
+    replacing_together,
+)
+from discreet.core.files.inputs import Place, check_apart, is_same, place_of
+from discreet.core.quiet_panics import quiet_panics
 from discreet.engine.scanned_files import scanned_files, scanned_folders
 from discreet.engine.spooling import (
     as_polars,
@@ -21,18 +32,12 @@ from discreet.engine.spooling import (
     spooled,
     writes_parquet,
 )
-from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
-from discreet.files.atomic import check_target, replacing, replacing_together
-from discreet.files.full_disk import full_disk, is_full
-from discreet.files.inputs import Place, check_apart, is_same, place_of
-from discreet.files.written import note_written
 from discreet.io.address import Address, parsed_address
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
 from discreet.io.fingerprints import check_unchanged
 from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
-from discreet.quiet_panics import quiet_panics
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "csv": DELIMITED_OPTIONS,

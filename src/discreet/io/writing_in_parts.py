@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet import engine
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import full_disk, is_full, note_written, replacing
+from discreet.core.files.parts_manifest import PartsManifest, digest_of
+from discreet.core.progress import track
 from discreet.engine.spooling import in_parts
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import replacing
-from discreet.files.full_disk import full_disk, is_full
-from discreet.files.parts_manifest import PartsManifest, digest_of
-from discreet.files.written import note_written
 from discreet.io.fingerprints import check_unchanged
 from discreet.io.writing import explained_by_engine
 from discreet.microdata import Microdata
-from discreet.progress import track
 
 ROWS_PER_PART = 1_000_000
 

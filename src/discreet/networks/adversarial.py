@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from discreet.arrays import Codes, Floats, Singles
+from discreet.core.arrays import Codes, Floats, Singles
 from discreet.networks.blocks import Blocks, Records, pair_distance
 from discreet.networks.critic import Critic, held_still, slope_penalty
 from discreet.networks.matching import MOST_INPUTS, pair_products, table_distance

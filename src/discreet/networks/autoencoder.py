@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from discreet.arrays import Codes, Singles
+from discreet.core.arrays import Codes, Singles
 from discreet.networks.blocks import Batches, Blocks, Records
 from discreet.networks.stepping import adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable

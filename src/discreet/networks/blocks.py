@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from discreet.arrays import Codes
+from discreet.core.arrays import Codes
 from discreet.networks.tables import CodedTable
 
 

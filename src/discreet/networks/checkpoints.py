@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.networks.stepping import plain_groups, take_groups
 
 if TYPE_CHECKING:

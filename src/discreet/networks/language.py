@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from discreet.arrays import Array
+from discreet.core.arrays import Array
 from discreet.networks.blocks import Batches
 from discreet.networks.stepping import own_noise, set_rate
 from discreet.networks.tokens import END, VOCABULARY, RowTokenizer

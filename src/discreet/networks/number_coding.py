@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Codes, Floats, Singles
+from discreet.core.arrays import Codes, Floats, Singles
 
 _MOST_FITTED = 5_000  # records by which the modes of a number are found
 _LEAST_MODE = 0.005

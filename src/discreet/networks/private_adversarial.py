@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from discreet.arrays import Codes, Floats, Integers
+from discreet.core.arrays import Codes, Floats, Integers
 from discreet.networks.blocks import Blocks
 from discreet.networks.stepping import own_noise
 

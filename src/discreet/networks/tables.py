@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Codes, Floats, Integers, Singles
+from discreet.core.arrays import Codes, Floats, Integers, Singles
 
 
 @dataclass(frozen=True, eq=False)

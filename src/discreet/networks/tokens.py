@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Integers
+from discreet.core.arrays import Array, Flags, Integers
 
 PAD, END, MINUS, FIRST = 0, 1, 2, 3
 GROUP = 1000

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.networks.checkpoints import keep_checkpoint, resumed
 from discreet.networks.stepping import Recorded
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, InputError
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import DiscreetError, InputError
+from discreet.core.files.texts import parsed_json
 from discreet.outputs.findings import CheckResult, Finding, Status, worst
 from discreet.outputs.finished import figures_of, judged, nearly_the_same
 from discreet.outputs.finished.grids import read_grids

@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.cell_limits import refuse_too_many_cells
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cell_limits import refuse_too_many_cells
+from discreet.core.errors import ColumnError, InputError, unknown_name
 from discreet.engine import collect, scan
-from discreet.errors import ColumnError, InputError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums
 from discreet.outputs.checks.indicators import has_few_values

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import explained
-from discreet.files.locks import alone
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import explained
+from discreet.core.files.locks import alone
+from discreet.core.files.texts import parsed_json
 from discreet.io.journal import append_line
 
 DECISIONS = ("accept", "reject", "ask")
@@ -68,7 +68,7 @@ def append_decision(
     1
     >>> append_decision(file, output="output_2", decision="accept", checker="A. Checker", about={"status": "fail"})
     Traceback (most recent call last):
-    discreet.errors.ParameterError: Say why it is accepted although its status is 'fail': note must not be empty.
+    discreet.core.errors.ParameterError: Say why it is accepted although its status is 'fail': note must not be empty.
     """
     if decision not in DECISIONS:
         raise ParameterError(f"decision is one of {', '.join(DECISIONS)}.")

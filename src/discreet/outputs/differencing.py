@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.outputs.membership import Joint
 
 Texts = tuple[str, ...]

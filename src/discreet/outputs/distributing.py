@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats
-from discreet.dominance import contributions
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.numerics.dominance import contributions
 from discreet.outputs.cells import population, records_of
 from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.concentration import check_concentration, herfindahl

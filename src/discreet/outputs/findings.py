@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from discreet.core.values import jsonable
 from discreet.outputs.places import Place
 from discreet.outputs.statbarns import barns
-from discreet.results import jsonable
 
 Status = Literal["pass", "review", "fail"]
 Position = tuple[int, ...]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags
+from discreet.core.arrays import Array, Flags
 from discreet.outputs.findings import CheckResult
 from discreet.outputs.result import FREE, SECONDARY
 

@@ -8,9 +8,10 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.wording import type_name
 from discreet.engine import collect
-from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.survival import SurvivalCurve, check_survival, grouped, kaplan_meier, publishable
 from discreet.outputs.entering import entered
@@ -22,7 +23,6 @@ from discreet.outputs.question import Question, Where
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
-from discreet.wording import type_name
 
 _OFFERED = ("group-times", "drop-tail")
 

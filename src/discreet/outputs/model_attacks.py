@@ -7,9 +7,9 @@ from typing import Any
 
 from discreet.attack.models.membership import model_membership
 from discreet.attack.models.structure import model_structure
+from discreet.core.wording import percent
 from discreet.outputs.findings import Finding
 from discreet.outputs.settings import OutputPolicy
-from discreet.results import percent
 
 _SEED = 0  # the same model is judged the same each time
 _BLACK_BOX = 0.05

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.engine import collect
-from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models import check_dof, check_model

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, places_of, records_of
 from discreet.outputs.checks.frequencies import counted

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from discreet._version import __version__
-from discreet.errors import InputError
-from discreet.files import atomic
-from discreet.files.atomic import replacing
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import InputError
+from discreet.core.files import atomic
+from discreet.core.files.atomic import replacing
+from discreet.core.files.texts import parsed_json
 from discreet.io.formulas import guarded
 from discreet.outputs.findings import Status, worst
 from discreet.outputs.manifest import checked_manifest

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError, unknown_name
 from discreet.outputs.checks.frequencies import check_margins, determined
 from discreet.outputs.findings import CheckResult
 from discreet.outputs.layout import text

@@ -9,9 +9,9 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.wording import type_name
 from discreet.microdata import Microdata
-from discreet.wording import type_name
 
 Where = Mapping[str, Any]
 Levels = Mapping[str, Sequence[Any]]

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from discreet.core.errors import ParameterError, unknown_name
 from discreet.engine import like
-from discreet.errors import ParameterError, unknown_name
 from discreet.io.naming import checked_name
 from discreet.microdata import Microdata
 from discreet.outputs.findings import Finding, Status, worst

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.values import jsonable
 from discreet.microdata import Microdata
 from discreet.outputs.differencing import Close, Part, close_cells
 from discreet.outputs.findings import Finding, Status
 from discreet.outputs.membership import Side, joined, typed
 from discreet.outputs.question import Question
-from discreet.results import jsonable
 
 CUSTOM = "file made elsewhere"
 Nesting = Literal["equal", "inside", "around", "disjoint", "overlapping"]

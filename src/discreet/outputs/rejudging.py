@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.outputs.findings import Finding, worst
 from discreet.outputs.finished import judged
 from discreet.outputs.finished.grids import read_grids

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.engine import collect
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.cells import count_cells
 from discreet.outputs.checks.frequencies import as_counts

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.outputs.decisions import REGISTER_ENDING, append_decision, latest, verify_register
 from discreet.outputs.package import Package
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.engine import resolve_weight
-from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs import distributing, lifetimes, summarizing, tabulating
 from discreet.outputs.entering import entered_people

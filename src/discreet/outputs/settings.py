@@ -18,10 +18,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.files.inputs import note_read
-from discreet.files.nesting import parsed_json
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.files.inputs import note_read
+from discreet.core.files.texts import parsed_json, read_toml
 
 Negative = Literal["review", "absolute"]
 
@@ -87,7 +86,7 @@ class OutputPolicy:
     0.75
     >>> OutputPolicy(threshold=0)
     Traceback (most recent call last):
-    discreet.errors.ParameterError: threshold must be a whole number, 1 or more.
+    discreet.core.errors.ParameterError: threshold must be a whole number, 1 or more.
     """
 
     name: str = "Research data center"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, count_cells, population, records_of, shared_extreme, sum_cells
 from discreet.outputs.checks.aggregates import check_dominance

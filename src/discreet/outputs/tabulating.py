@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, count_cells, population
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted

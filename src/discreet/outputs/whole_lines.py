@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Integers
+from discreet.core.arrays import Array, Flags, Integers
 from discreet.outputs.cells import Cells
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins

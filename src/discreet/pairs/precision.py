@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.engine.precision import (
     Grid,
     Setting,
@@ -22,7 +23,6 @@ from discreet.engine.precision import (
     on_grid,
     wanted_precision,
 )
-from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 
 __all__ = ["Agreed", "Setting", "precise_alike"]

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats
-from discreet.distance import Distance, MissingRule, MixedSpace, Points, as_float
-from discreet.distance.boxes import in_boxes
-from discreet.errors import ColumnError, unknown_name
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
+from discreet.numerics.distance.boxes import in_boxes
+from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points, as_float
 from discreet.pairs.columns import ComparedColumns, compared_columns
 from discreet.pairs.precision import Agreed, Setting, check_precision, precise_alike
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.errors import ColumnError
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError
 from discreet.protect.generalizing.coded_keys import positions
 
 _SPAN = 2**20

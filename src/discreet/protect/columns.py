@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Words
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Words
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.wording import type_name
 from discreet.microdata import Microdata
-from discreet.wording import type_name
 
 
 def existing(data: Microdata, columns: str | Iterable[str], *, treatment: str) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers, Words
+from discreet.core.arrays import Floats, Integers, Words
+from discreet.core.errors import InputError
+from discreet.core.randomness import KeyedDraws
 from discreet.engine import ByRecord
-from discreet.errors import InputError
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws
 
 _CLASS, _DRAW = "discreet class", "discreet draw"
 _HIGHEST = 2**63 - 1

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from discreet.arrays import Words
+from discreet.core.arrays import Words
+from discreet.core.errors import InputError
 from discreet.engine import ByRecord, ClassPlaces
-from discreet.errors import InputError
 
 _ROW = "discreet row"
 

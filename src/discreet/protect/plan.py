@@ -21,18 +21,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.core.errors import DiscreetError, ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
+from discreet.core.guarantees import PART_OF_A_PLAN
+from discreet.core.parameters import check
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, fresh_seed, generator
+from discreet.core.results import Release
+from discreet.core.value_gate import MARK, holds_values, setting
 from discreet.dp.ledger import Ledger
-from discreet.errors import DiscreetError, ParameterError, unknown_name
-from discreet.files.toml_files import read_toml
-from discreet.guarantees import PART_OF_A_PLAN
 from discreet.io.sidecar import save_text
 from discreet.microdata import Microdata
-from discreet.parameters import check
-from discreet.progress import track
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.randomness import Seed, fresh_seed, generator
-from discreet.results import Release
-from discreet.value_gate import MARK, holds_values, setting
 
 
 @dataclass(frozen=True, repr=False)

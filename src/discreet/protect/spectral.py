@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.parameters import keep_as_tuples
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
@@ -33,7 +34,6 @@ from discreet.protect.perturbing.spectral_theory import (
     standard_error_inflation,
 )
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.results import percent
 
 __all__ = [
     "SpectralAnonymize",

@@ -19,21 +19,22 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.cards import Work
-from discreet.described import kebab, parameters_of
+from discreet.core.arrays import Integers
+from discreet.core.cards import Work
+from discreet.core.described import kebab, parameters_of
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
+from discreet.core.method_cards import method_card
+from discreet.core.one_thread import one_thread
+from discreet.core.parameters import typed_parameters
+from discreet.core.randomness import Seed, fresh_seed, generator
+from discreet.core.results import Release, Step
+from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.engine import ByRecord
-from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
 from discreet.io.fingerprints import watched
-from discreet.method_cards import method_card
-from discreet.microdata import Columns, Metadata, Microdata
-from discreet.one_thread import one_thread
-from discreet.parameters import typed_parameters
-from discreet.randomness import Seed, fresh_seed, generator
-from discreet.results import Release, Step
+from discreet.microdata import Metadata, Microdata
 
 __all__ = ["Aside", "ByRecord", "Change", "Stream", "Treatment"]
 
@@ -76,7 +77,7 @@ class Change:
         A guarantee about the released file (such as k-anonymity) that is proved for what was done, else None.
     private
         A claim of differential privacy, which stands where the noise was not drawn from a seed
-        (`discreet.guarantees`); the log then holds no count.
+        (`discreet.core.guarantees`); the log then holds no count.
     why_none
         Where a claim was possible and is not made: why.
     """
@@ -130,7 +131,7 @@ class Treatment(ABC):
 
     @property
     def work(self) -> Work:
-        """What the new value of a record depends on with these parameters: `discreet.method_cards.MethodCard.work`."""
+        """What the new value of a record depends on with these parameters: see `MethodCard.work`."""
         card = method_card(type(self))
         return "" if card is None else card.work
 

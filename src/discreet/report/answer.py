@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.figure_words import label_of, title_of, worded, words_at
+from discreet.core.figure_words import label_of, title_of, worded, words_at
+from discreet.core.results import Assessment
+from discreet.core.verdicts import Check, Unjudged
 from discreet.policy import MAIN
 from discreet.report.words import counted
-from discreet.results import Assessment, Check, Unjudged
 
 _MOST_REASONS = 5
 _RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not checked")}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet._version import __version__
-from discreet.guarantees import NOT_COVERED
+from discreet.core.guarantees import NOT_COVERED
 from discreet.report.templating import rendered, written_page
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from discreet.cards import card_of
+from discreet.core.cards import card_of
 
 
 @dataclass(frozen=True)

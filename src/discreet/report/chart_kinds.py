@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.results import percent, shown
+from discreet.core.wording import percent, shown
 
 _MOST_WORDS = 40
 

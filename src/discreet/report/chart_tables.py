@@ -7,8 +7,8 @@ from typing import Any, TypeGuard
 
 import narwhals as nw
 
+from discreet.core.results import Measure
 from discreet.report.excerpts import columns_of, gathered
-from discreet.results import Measure
 
 
 def rows_of(measure: Measure, table: str, *needed: str) -> list[dict[str, Any]]:

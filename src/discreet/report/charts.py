@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.results import Measure
 from discreet.report.chart_kinds import Chart
 from discreet.report.cost_charts import of_cost
 from discreet.report.group_charts import of_groups
@@ -10,7 +11,6 @@ from discreet.report.propensity_charts import of_propensity
 from discreet.report.release_charts import of_release
 from discreet.report.sample_charts import of_sample
 from discreet.report.utility_charts import of_utility
-from discreet.results import Measure
 
 __all__ = ["Chart", "chart_of", "charts_of"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.comparison_results import ComparedRelease, Comparison
 from discreet.report.chart_kinds import Map, Place
+from discreet.workflow.comparison_results import ComparedRelease, Comparison
 
 _IN_PERCENT = ("repU",)
 

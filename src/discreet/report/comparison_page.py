@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.figure_words import title_of
+from discreet.core.figure_words import title_of
 from discreet.report import comparison_view, settings
 from discreet.report.comparison_charts import map_of
 from discreet.report.references import citations
@@ -13,7 +13,7 @@ from discreet.report.templating import rendered, written_page
 from discreet.report.words import GLOSSARY
 
 if TYPE_CHECKING:
-    from discreet.comparison_results import Comparison
+    from discreet.workflow.comparison_results import Comparison
 
 _NEEDED_WORDS = (
     "Hold-out",
@@ -71,7 +71,7 @@ def write_comparison(comparison: Comparison, path: str | Path) -> Path:
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_comparison(comparison))

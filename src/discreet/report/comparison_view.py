@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from discreet.cards import KeyNumber
-from discreet.comparison_results import ComparedRelease, Comparison, easiest_to_guess
-from discreet.figure_words import label_of, title_of, worded
+from discreet.core.cards import KeyNumber
+from discreet.core.figure_words import label_of, title_of, worded
+from discreet.core.results import Assessment, Scenario
+from discreet.core.wording import percent, shown
 from discreet.report.answer import Answer, answer_of
 from discreet.report.charts import Chart
 from discreet.report.excerpts import Excerpt
 from discreet.report.view import Finding, Part, Section, parts_of
-from discreet.results import Assessment, Scenario
-from discreet.wording import percent, shown
+from discreet.workflow.comparison_results import ComparedRelease, Comparison, easiest_to_guess
 
 _PICTURES_A_KIND = 2
 _MOST_COLUMNS = 4

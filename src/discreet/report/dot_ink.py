@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Dots, Points
 from discreet.report.chart_scale import nice_ticks
 from discreet.report.ink import BAR, MUTED, RISK, RULE, SERIES_COLORS, clean, compact, legend, shortened
-from discreet.results import percent, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from discreet.cards import card_of
-from discreet.errors import ParameterError, unknown_name
-from discreet.figure_words import label_of, title_of
+from discreet.core.cards import card_of
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.figure_words import label_of, title_of
 from discreet.report.chart_kinds import Chart, Dots, Row
 from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, shortened
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from discreet.core.value_gate import gated
 from discreet.report.evaluation_charts import draw_map, figure_charts, holdout_first, in_words
 from discreet.report.templating import rendered, written_page
-from discreet.value_gate import gated
 
 if TYPE_CHECKING:
     from discreet.workflow.evaluation.result import Evaluation
@@ -57,7 +57,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
 
 def write_evaluation(evaluation: Evaluation, path: Path) -> Path:
     """Write the report and return its path; an older one there is replaced."""
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     check_target(path, overwrite=True)
     return written_page(path, render_evaluation(evaluation))
@@ -145,7 +145,7 @@ def _map(evaluation: Evaluation, data: str) -> Any:
     import matplotlib as mpl
     from markupsafe import Markup
 
-    from discreet.errors import ParameterError
+    from discreet.core.errors import ParameterError
 
     try:
         utility, risk = evaluation.axes()

@@ -13,8 +13,8 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.figure_words import heading_of, label_of, worded
-from discreet.results import plain
+from discreet.core.figure_words import heading_of, label_of, worded
+from discreet.core.values import plain
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
+from discreet.core.wording import shown
 from discreet.report.templating import rendered, written_page
-from discreet.wording import shown
 
 if TYPE_CHECKING:
     from discreet.federated.leakage import Leakage

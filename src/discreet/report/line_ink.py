@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Grid, Lines
 from discreet.report.chart_scale import nice_ticks
 from discreet.report.ink import BAR, INK, MUTED, RULE, SERIES_COLORS, clean, compact, legend
-from discreet.results import percent, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

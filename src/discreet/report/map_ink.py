@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from discreet.core.wording import percent
 from discreet.report.chart_kinds import Map, Place
 from discreet.report.chart_scale import nice_ticks
 from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, compact, shortened
-from discreet.results import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.core.figure_words import title_of
 from discreet.report import settings, view
 from discreet.report.answer import answer_of
 from discreet.report.references import citations
 from discreet.report.templating import rendered, written_page
 from discreet.report.words import GLOSSARY
-from discreet.results import title_of
 
 if TYPE_CHECKING:
-    from discreet.results import Assessment
+    from discreet.core.results import Assessment
 
 
 def render_assessment(assessment: Assessment) -> str:
@@ -21,7 +21,7 @@ def render_assessment(assessment: Assessment) -> str:
 
     Examples
     --------
-    >>> from discreet.results import Assessment, Measure, Scenario
+    >>> from discreet.core.results import Assessment, Measure, Scenario
     >>> k = Measure("k_anonymity", 1, {"k": 1}, "At least one record is alone.")
     >>> anyone = Scenario("anyone", ("age",), {"k_anonymity": k})
     >>> page = render_assessment(Assessment({"source": "survey.csv"}, {"anyone": anyone}))
@@ -58,7 +58,7 @@ def write_assessment(assessment: Assessment, path: Path) -> Path:
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_assessment(assessment))

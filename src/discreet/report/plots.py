@@ -11,7 +11,7 @@ import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.report.bar_ink import bars_height, draw_bars
 from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from discreet.results import Assessment, Measure
+    from discreet.core.results import Assessment, Measure
 
 _SETTINGS = {
     "svg.fonttype": "none",
@@ -53,7 +53,7 @@ def draw(measure: Measure) -> Figure:
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet.results import Measure
+    >>> from discreet.core.results import Measure
     >>> sizes = pl.DataFrame({"class_size": [1, 4], "classes": [5, 5], "records": [5, 20]})
     >>> picture = draw(Measure("k_anonymity", 1, {"k": 1}, "k is 1.", detail={"sizes": sizes}))
     >>> picture.get_suptitle()
@@ -88,7 +88,7 @@ def svg(measure: Measure, *, name: str = "picture") -> str:
     Examples
     --------
     >>> import polars as pl
-    >>> from discreet.results import Measure
+    >>> from discreet.core.results import Measure
     >>> sizes = pl.DataFrame({"class_size": [1, 4], "classes": [5, 5], "records": [5, 20]})
     >>> svg(Measure("k_anonymity", 1, {"k": 1}, "k is 1.", detail={"sizes": sizes}))[:15]
     '<svg xmlns="htt'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from discreet.cards import card_of
+from discreet.core.cards import card_of
 
 
 def citations(measures: Iterable[str]) -> dict[str, tuple[str, ...]]:

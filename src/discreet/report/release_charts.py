@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from discreet.core.results import Measure
 from discreet.report.chart_kinds import Bars, Chart, Dots, Grid, Line, Lines, Row
 from discreet.report.chart_tables import finite, number, rows_of
-from discreet.results import Measure
 
 _MOST_ROWS = 15
 _MOST_MOMENTS = 96

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.figure_words import label_of, title_of, worded
-from discreet.method_cards import works_behind
+from discreet.core.figure_words import label_of, title_of, worded
+from discreet.core.method_cards import works_behind
 from discreet.protect import Treatment
 from discreet.report import release_view, settings
 from discreet.report.cost_charts import of_cost
@@ -96,7 +96,7 @@ def write_release(report: ReleaseReport, path: str | Path) -> Path:
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_release(report))

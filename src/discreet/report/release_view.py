@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.cards import Figure, card_of
-from discreet.figure_words import title_of, worded
+from discreet.core.cards import Figure, card_of
+from discreet.core.figure_words import title_of, worded
+from discreet.core.results import Assessment, Measure, Step
+from discreet.core.value_gate import EXPRESSIONS, countable, setting
+from discreet.core.values import jsonable
+from discreet.core.verdicts import Check
+from discreet.core.wording import percent, shown
 from discreet.protect import Treatment
 from discreet.report.answer import Answer, answer_of
 from discreet.report.chart_tables import finite, rows_of
 from discreet.report.excerpts import Excerpt
 from discreet.report.words import counted, flat
-from discreet.results import Assessment, Check, Measure, Step, jsonable
-from discreet.value_gate import EXPRESSIONS, countable, setting
-from discreet.wording import percent, shown
 from discreet.workflow import ReleaseReport
 
 _KINDS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet._version import __version__
+from discreet.core.wording import percent
 from discreet.report.templating import rendered, written_page
-from discreet.wording import percent
 
 if TYPE_CHECKING:
     from discreet.workflow.synthesis_within_risk import SynthesisWithinRisk

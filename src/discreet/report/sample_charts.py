@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import narwhals as nw
 
+from discreet.core.results import Measure
+from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Bars, Chart, Dots, Point, Points, Row
 from discreet.report.chart_tables import finite, number, rows_of
 from discreet.report.excerpts import Frame, columns_of, gathered
-from discreet.results import Measure, percent, shown
 
 _MOST_SETS = 15
 _MOST_KEYS = 12

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.figure_words import label_of
+from discreet.core.figure_words import label_of
+from discreet.core.results import Assessment, Measure
+from discreet.core.value_gate import countable, setting
+from discreet.core.values import jsonable
+from discreet.core.wording import percent, shown
 from discreet.report.words import ROLE_LABELS, counted, flat
-from discreet.results import Assessment, Measure, jsonable, percent, shown
-from discreet.value_gate import countable, setting
 
 
 def file_facts(about: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -12,17 +12,17 @@ import numpy as np
 import polars as pl
 
 from discreet._version import __version__
-from discreet.figure_words import label_of, worded
-from discreet.guarantees import NOT_COMPARED
+from discreet.core.figure_words import label_of, worded
+from discreet.core.guarantees import NOT_COMPARED
+from discreet.core.values import jsonable
 from discreet.report import table_view
 from discreet.report.templating import rendered, written_page
 from discreet.report.words import flat
-from discreet.results import jsonable
 from discreet.tables.protecting import ProtectedTable
 
 if TYPE_CHECKING:
-    from discreet.guarantees import DifferentialPrivacy, Spending
-    from discreet.results import Measure
+    from discreet.core.guarantees import DifferentialPrivacy, Spending
+    from discreet.core.results import Measure
     from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression_result import SuppressionResult
 
@@ -136,7 +136,7 @@ def write_table_report(
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.files.atomic import check_target
+    from discreet.core.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_table_report(result, show_values=show_values, signed=signed))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Bars
-from discreet.wording import percent, shown
 
 if TYPE_CHECKING:
-    from discreet.results import Measure
+    from discreet.core.results import Measure
     from discreet.tables.building.table import Table
 
 _MOST_ROWS = 60

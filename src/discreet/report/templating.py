@@ -33,7 +33,7 @@ def rendered(template: str, **parts: Any) -> str:
 
 def written_page(path: str | Path, page: str) -> Path:
     """Write a page whole or not at all and return its path; an older one there is replaced."""
-    from discreet.files.atomic import replacing
+    from discreet.core.files.atomic import replacing
     from discreet.io.naming import check_no_data
 
     check_no_data(Path(path), "a report")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.wording import shown
+from discreet.core.wording import shown
 
 ROLE_LABELS: dict[str, str] = {
     "keys": "Key",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from discreet.cards import offered
+from discreet.core.cards import offered
 from discreet.risk.attribution_probability.cap import attribution
 from discreet.risk.classes.alpha_k_anonymity import alpha_k
 from discreet.risk.classes.beta_likeness import beta_likeness, delta_disclosure

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
 from discreet.synth.variables import Variable
 

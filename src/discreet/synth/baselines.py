@@ -14,11 +14,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata, require_microdata
-from discreet.randomness import Seed
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.intake import Weights, columns_of, weights_of
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from discreet.errors import ColumnError, DiscreetWarning, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, unknown_name
 from discreet.microdata import Microdata
 
 if TYPE_CHECKING:

@@ -11,16 +11,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure, Release, Step
+from discreet.core.value_gate import without_literals
+from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, Release, Step, percent
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers
 from discreet.synth.lookalikes import without_lookalikes
 from discreet.synth.record_rules import RecordRule, read_rules
 from discreet.synth.synthesizer import seed_of
-from discreet.value_gate import without_literals
 
 _SHUFFLES = 5
 

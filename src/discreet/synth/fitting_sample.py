@@ -20,12 +20,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import KeyedDraws, Seed
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.randomness import KeyedDraws, Seed
 from discreet.synth.synthesizer import Fitted, Synthesizer, seed_of
-from discreet.wording import percent
 
 TIMES_THE_RECORDS = 10
 """How much memory learning takes, in times the records alone: codes, trees and copies of columns."""

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Codes, Flags, Floats
-from discreet.errors import ColumnError
+from discreet.core.arrays import Array, Codes, Flags, Floats
+from discreet.core.errors import ColumnError
+from discreet.core.wording import type_name
 from discreet.synth.variables import Variable
-from discreet.wording import type_name
 
 _MOST_DECIMALS = 8
 # Whole numbers up to here are all floats; up to there a float times a unit still fits 128 bits.

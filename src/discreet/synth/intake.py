@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.belonging import units_left_out
 from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
 

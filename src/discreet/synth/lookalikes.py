@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.results import Step
 from discreet.microdata import Microdata
-from discreet.results import Step
 
 _ROUNDS = 50
 

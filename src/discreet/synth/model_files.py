@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.errors import InputError, gave_up
-from discreet.files.archives import check_archive
-from discreet.files.atomic import replacing
-from discreet.files.inputs import note_read
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import InputError, gave_up
+from discreet.core.files.archives import check_archive
+from discreet.core.files.atomic import replacing
+from discreet.core.files.inputs import note_read
+from discreet.core.files.texts import parsed_json
 from discreet.io.naming import check_no_data
 
 _FORMAT = "discreet model 2"

@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.expressions import Expression, parse, split_outside_quotes
 from discreet.microdata import Microdata
-from discreet.results import Detail, Measure, percent
 from discreet.synth.rule_projection import projected
 
 RuleKind = Literal["non-negative", "summation", "equality", "inequality", "if-then", "condition"]

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import replacing
+from discreet.core.files.parts_manifest import PartsManifest, digest_of
+from discreet.core.files.staging import scratch_folder
+from discreet.core.one_thread import one_thread
+from discreet.core.progress import track
 from discreet.dp.entropy import Stream
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import replacing
-from discreet.files.parts_manifest import PartsManifest, digest_of
-from discreet.files.staging import scratch_folder
 from discreet.microdata import Microdata
-from discreet.one_thread import one_thread
-from discreet.progress import track
 
 if TYPE_CHECKING:
     from discreet.synth.synthesizer import Fitted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError, unknown_name
 
 SMOOTHINGS = ("spline", "density", "running-mean", "adaptive", "between")
 _OWN = 0.5

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata, require_microdata
-from discreet.results import Detail, Measure
 from discreet.synth.forms import as_numbers
 
 _MOST_LEVELS = 30

@@ -18,19 +18,20 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.described import kebab, made_from, parameters_of
+from discreet.core.described import kebab, made_from, parameters_of
+from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
+from discreet.core.files.texts import read_toml
+from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
+from discreet.core.one_thread import on_one_thread, one_thread
+from discreet.core.parameters import check, typed_parameters
+from discreet.core.randomness import Seed, fresh_seed, generator
+from discreet.core.roles import Roles
+from discreet.core.value_gate import MARK, holds_values
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
-from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
-from discreet.files.toml_files import read_toml
-from discreet.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
-from discreet.microdata import Metadata, Microdata, Roles
-from discreet.one_thread import on_one_thread, one_thread
-from discreet.parameters import check, typed_parameters
-from discreet.randomness import Seed, fresh_seed, generator
+from discreet.microdata import Metadata, Microdata
 from discreet.synth.model_files import damaged, load_state, save_state
 from discreet.synth.sampling_in_parts import ROWS_PER_PART, Parts, write_parts
-from discreet.value_gate import MARK, holds_values
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 
@@ -278,7 +279,7 @@ class Fitted(ABC):
                 return write_parts(
                     self, parts, workers=workers, cluster=cluster, resume=resume, progress=progress
                 )
-        from discreet.progress import track
+        from discreet.core.progress import track
 
         with one_thread(), self._trusted():
             files = [

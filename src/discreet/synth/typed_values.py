@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import ColumnError
-from discreet.results import jsonable
+from discreet.core.errors import ColumnError
+from discreet.core.values import jsonable
 
 _SECONDS = re.compile(r"PT(-?\d+(?:\.\d+)?)S")
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Flags
-from discreet.trees import Feature
-from discreet.trees.coding import FINE
+from discreet.core.arrays import Array, Flags
+from discreet.numerics.trees.coding import FINE, Feature
 
 if TYPE_CHECKING:
-    from discreet.trees import Feature
+    from discreet.numerics.trees.coding import Feature
 
 
 Rows = npt.NDArray[np.intp] | Flags | slice
@@ -82,7 +81,7 @@ class Variable:
     def feature(self) -> Feature:
         """How trees see the column: cut points of a number, level count of a category."""
         if self._feature is None:
-            from discreet.trees import Feature
+            from discreet.numerics.trees.coding import Feature
 
             self._feature = Feature.numeric(self.values) if self.is_number else Feature.category(self.levels)
         return self._feature

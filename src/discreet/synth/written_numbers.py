@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array
-from discreet.errors import ColumnError
+from discreet.core.arrays import Array
+from discreet.core.errors import ColumnError
 from discreet.synth.forms import NumberForm, decimals_of
 from discreet.synth.variables import Variable
 

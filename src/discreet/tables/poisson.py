@@ -22,8 +22,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError, unknown_name
 
 Guarantee = Literal["probabilistic", "tight"]
 

@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Integers
-from discreet.described import kebab, made_from, parameters_of
-from discreet.dp.entropy import Stream
-from discreet.dp.ledger import Ledger
-from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import (
+from discreet.core.arrays import Array, Integers
+from discreet.core.described import kebab, made_from, parameters_of
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.guarantees import (
     CODES_OF_THE_DATA,
     CONFIDENTIAL,
     NOT_COMPARED,
@@ -35,10 +33,13 @@ from discreet.guarantees import (
     settled,
     stands,
 )
-from discreet.one_thread import one_thread
-from discreet.parameters import typed_parameters
-from discreet.randomness import Seed, fresh_seed, generator
-from discreet.results import Detail, Measure, Step, jsonable
+from discreet.core.one_thread import one_thread
+from discreet.core.parameters import typed_parameters
+from discreet.core.randomness import Seed, fresh_seed, generator
+from discreet.core.results import Detail, Measure, Step
+from discreet.core.values import jsonable
+from discreet.dp.entropy import Stream
+from discreet.dp.ledger import Ledger
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
@@ -82,7 +83,7 @@ class TableChange:
         What could undo the protection; stays in the house.
     private
         A claim of differential privacy, which stands where the noise was not drawn from a seed
-        (`discreet.guarantees`).
+        (`discreet.core.guarantees`).
     why_none
         Where there is none: why.
     detail

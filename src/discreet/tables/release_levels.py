@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import checked
 from discreet.microdata import Microdata
-from discreet.parameters import checked
 from discreet.tables.building.table import Table
 from discreet.tables.protecting import ProtectedTable
 from discreet.tables.suppressing.suppression_result import SuppressionResult

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from discreet.cards import offered
+from discreet.core.cards import offered
 from discreet.utility.cell_measures import cells
 from discreet.utility.density_overlap import densities
 from discreet.utility.dependence_change import dependence

@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.randomness import KeyedDraws
 from discreet.engine.grouping import brought_to, physical
 from discreet.engine.shared_tables import CodedFile, SharedTables
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws
 from discreet.utility.moments import moments
 
 

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, shown
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.utility.table_distance import same_cells, table_distances
 
 SpecksOrder = Literal["score", "group"]

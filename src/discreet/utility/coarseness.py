@@ -1,4 +1,4 @@
-"""How coarse did the keys become? Losses of classes and of generalized cells, by the functions of `discreet.loss`."""
+"""How coarse did the keys become? Losses of classes and of generalized cells, by `discreet.numerics.loss`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from discreet import engine, loss
-from discreet.arrays import Floats, Integers
+from discreet import engine
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError
 from discreet.engine.comparable import as_text, distinct_values, plain_text
-from discreet.errors import ColumnError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.numerics import loss
 from discreet.utility.linked_files import LinkedFiles
 
 Figures = dict[str, float | None]

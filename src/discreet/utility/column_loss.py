@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
 from discreet.engine.comparable import as_text, plain_text
 
 Kind = Literal["number", "bands", "category"]

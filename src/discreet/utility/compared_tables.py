@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.progress import track
 from discreet.engine.shared_tables import SharedTables, Table
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import names_checked
-from discreet.progress import track
 from discreet.utility.associations import cramers_v
 from discreet.utility.cell_measures import SpecksOrder, cell_figures, expected_size, z_scores
 

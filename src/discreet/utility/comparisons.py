@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.utility.column_loss import Kind
 from discreet.utility.distributions import ks_two_sample
 from discreet.utility.linked_files import LinkedFiles

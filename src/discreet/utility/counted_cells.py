@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.precision import Grid, agreed_grid, of_writing, on_grid
 from discreet.microdata import Microdata

@@ -16,9 +16,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
-from discreet.results import Detail, Measure, percent
 from discreet.utility.coarseness import class_losses
 from discreet.utility.column_loss import Known, banded_loss, recoded_loss
 from discreet.utility.counted_cells import (

@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine.grouping import brought_to, compared_as, physical
-from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, weights_of
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 
 _BINNED_ABOVE = 100_000
 _FINER = (

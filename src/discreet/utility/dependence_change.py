@@ -10,15 +10,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
-from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, shown
 from discreet.utility.associations import (
     correlation_ratios,
     correlations,

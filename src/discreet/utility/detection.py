@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
-from discreet.arrays import Flags, Integers
-from discreet.cards import Figure, OfStudy, measure
-from discreet.caveats import NEAR_COPIES, Caveat
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Integers
+from discreet.core.cards import Figure, OfStudy, measure
+from discreet.core.caveats import NEAR_COPIES, Caveat
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns, copies_of
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, shown
 from discreet.utility.propensity.stacking import Stack, stack
 
 _MOST_CATEGORIES = 255

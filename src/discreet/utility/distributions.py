@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import called, need_pairs, numbers_of
-from discreet.parameters import checked
+from discreet.core.arrays import Floats
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import called, need_pairs, numbers_of
+from discreet.core.parameters import checked
 
 
 @checked

@@ -8,13 +8,14 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, fresh_seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.progress import track
 from discreet.protect.masking_places.donut_masking import DonutMask, RadiusLaw
-from discreet.randomness import Seed, fresh_seed, generator
-from discreet.results import Detail, Measure, percent
 from discreet.risk.places.spatial_k import spatial_k
 from discreet.utility.spatial import clark_evans, zone_shares
 

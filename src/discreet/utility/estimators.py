@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import called
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 from discreet.microdata import Microdata
-from discreet.number_arrays import called
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Measure, shown
 
 Estimator = Callable[[Any], float]
 

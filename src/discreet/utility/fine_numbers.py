@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Words
+from discreet.core.arrays import Floats, Words
+from discreet.core.randomness import KeyedDraws
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws
 
 MOST_LISTED = 100_000
 """Different numbers of two queries that are rather listed."""

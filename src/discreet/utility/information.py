@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, Shown, TwoFiles, measure
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.utility.coarseness import cell_losses, class_losses
 from discreet.utility.column_loss import Kind, comparable_kind, linked_loss, unlinked_loss
 from discreet.utility.comparisons import Comparisons, Groups

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.cards import Figure, measure
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure
 from discreet.synth.population.survey_households import weighted_quantiles
 from discreet.utility.known_population import TEMPL, stands_for, weights_of
 

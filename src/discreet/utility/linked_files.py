@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags
+from discreet.core.arrays import Flags
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.engine.precision import stored_alike
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.cards import Figure, measure
-from discreet.citations import PATKI_2016
-from discreet.errors import DiscreetError, ParameterError
-from discreet.parameters import checked
-from discreet.results import Measure, percent
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, measure
+from discreet.core.citations import PATKI_2016
+from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import percent
 
 if TYPE_CHECKING:
     from discreet.synth.relational.linked_tables import LinkedTables

@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.cards import Figure, OfPair, OfStudy, Shown, measure
-from discreet.citations import RAAB_2021
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.citations import RAAB_2021
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.utility.margin_tables import (
     ecdf_table,
     histograms_table,

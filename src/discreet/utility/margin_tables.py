@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.utility.sample_pairs import SamplePair
 
 _BARS = 30

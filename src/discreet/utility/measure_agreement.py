@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.errors import ParameterError
-from discreet.number_arrays import need_pairs, numbers_of
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, shown
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import need_pairs, numbers_of
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 
 
 @checked

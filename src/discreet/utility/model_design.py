@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, InputError, unknown_name
 from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
-from discreet.errors import ColumnError, InputError, unknown_name
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
 

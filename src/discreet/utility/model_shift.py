@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Array, Floats, Integers
-from discreet.cards import Figure, OfPair, measure
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, copies_of, names_checked
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.model_design import Design, design
 
 Importance = Literal["impurity", "permutation"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 
 _SINGULAR = 1e-8  # of the largest eigenvalue; below it a relative difference is rounding noise
 

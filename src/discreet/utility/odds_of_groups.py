@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, shown
 
 
 @checked

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.wording import type_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.wording import type_name
 
 _ROUNDED = 1e-6
 _QUANTIFIED: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import InputError
-from discreet.geography import CoordinateSystem, to_nth_neighbor
+from discreet.core.arrays import Floats
+from discreet.core.errors import InputError
+from discreet.numerics.geography import CoordinateSystem, to_nth_neighbor
 
 
 @dataclass(frozen=True)

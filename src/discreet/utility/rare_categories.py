@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, measure
-from discreet.citations import PATKI_2016
-from discreet.errors import ParameterError
+from discreet.core.cards import Figure, measure
+from discreet.core.citations import PATKI_2016
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure
 
 _RARE = 0.001
 

@@ -9,19 +9,20 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.cards import Figure, OfPair, OfStudy, measure
-from discreet.distance import as_float
-from discreet.distance.boxes import Reach, reach_to_nearest
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, OfPair, OfStudy, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
+from discreet.numerics.distance.boxes import Reach, reach_to_nearest
+from discreet.numerics.distance.space import as_float
 from discreet.pairs.precision import Setting, stated_precision
 from discreet.pairs.side_by_side import (
     plain_rows,
     side_by_side,
 )
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.utility.counted_novelty import equal_rows
 
 Scale = Literal["value", "range"]

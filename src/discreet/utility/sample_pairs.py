@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.wording import percent
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 from discreet.utility.fine_numbers import INTERVALS, interval_tallies
-from discreet.wording import percent
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import KeyedDraws, Seed, generator
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 from discreet.microdata import Microdata, require_microdata
-from discreet.parameters import checked
-from discreet.randomness import KeyedDraws, Seed, generator
-from discreet.results import Measure, shown
 
 _GROUPS = 10
 _T_OF_GROUPS = 2.262

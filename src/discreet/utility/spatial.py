@@ -18,14 +18,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.geography import CoordinateSystem, Places, places_of
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
+from discreet.numerics.geography import CoordinateSystem, Places, places_of
+from discreet.numerics.zones import NearestRecordZones, PolygonZones, Zoning, zone_codes
 from discreet.utility.point_patterns import NearestNeighborStatistics
-from discreet.zones import NearestRecordZones, PolygonZones, Zoning, zone_codes
 
 _MOST_LEVELS = 100
 _OUTSIDE = "(outside all zones)"

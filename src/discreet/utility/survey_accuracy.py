@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
-from discreet.number_arrays import need_pairs, numbers_of
-from discreet.parameters import checked
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import need_pairs, numbers_of
+from discreet.core.parameters import checked
 
 _HALF = 0.5
 

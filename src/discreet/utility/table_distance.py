@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import need_pairs, numbers_of
+from discreet.core.parameters import checked
 from discreet.engine.comparable import as_text, plain_text
-from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import need_pairs, numbers_of
-from discreet.parameters import checked
 
 Closed = Literal["left", "right"]
 

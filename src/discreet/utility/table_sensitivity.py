@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, shown
 from discreet.utility.tables import tabular
 
 

@@ -8,15 +8,16 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
-from discreet.citations import RAAB_2021
+from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
+from discreet.core.citations import RAAB_2021
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.cell_measures import ACCEPTABLE, GOOD, SpecksOrder
 from discreet.utility.compared_tables import (
     ComparedTables,

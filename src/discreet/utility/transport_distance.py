@@ -9,16 +9,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.cards import Figure, OfPair, measure
+from discreet.core.arrays import Floats, Integers
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.engine.grouping import brought_to, compared_as, physical
-from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, shown
 
 Cost = Literal["sqeuclidean", "euclidean"]
 

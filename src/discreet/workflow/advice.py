@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from discreet.core.results import Scenario
+from discreet.core.verdicts import Verdict
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.results import Scenario, Verdict, percent
 from discreet.workflow.coarsening.coarser_keys import CoarserKeys, coarser_keys
 
 

@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.comparison_results import Alignment
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.utility.linked_files import same_cells
 from discreet.workflow.band_labels import (
@@ -23,6 +22,7 @@ from discreet.workflow.band_labels import (
     regrouped_alike,
     with_new_labels,
 )
+from discreet.workflow.comparison_results import Alignment
 from discreet.workflow.inspection import inspect
 
 _SURE = 6.0  # standard errors by which rows must agree more often than shuffled ones would

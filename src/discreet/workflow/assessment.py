@@ -12,13 +12,13 @@ from typing import Any
 
 from discreet import engine
 from discreet._version import __version__
+from discreet.core.errors import DiscreetError
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
+from discreet.core.results import Assessment, Measure, Scenario
 from discreet.engine import Missing
-from discreet.errors import DiscreetError
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
-from discreet.progress import track
-from discreet.randomness import Seed
-from discreet.results import Assessment, Measure, Scenario
 from discreet.workflow.advice import next_steps
 from discreet.workflow.judging import check_policy, held_against
 from discreet.workflow.questions import Case, Question, by_name

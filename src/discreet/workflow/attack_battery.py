@@ -12,9 +12,9 @@ from discreet.attack.releases.inference import inference
 from discreet.attack.releases.linkability import linkability
 from discreet.attack.releases.membership import membership
 from discreet.attack.releases.singling_out import singling_out
-from discreet.errors import InputError
+from discreet.core.errors import InputError
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.results import Measure
 from discreet.synth.preflighting.kinds import are_labels
 
 _ABOUT = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from discreet.core.progress import track
 from discreet.microdata import Microdata
-from discreet.progress import track
 from discreet.synth import Fitted, Sequential
 from discreet.utility.tables import tabular
 from discreet.workflow.attack_battery import Gains, attacked

@@ -7,8 +7,8 @@ import inspect as python_inspect
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discreet.cards import all_cards, card_of
-from discreet.method_cards import method_card
+from discreet.core.cards import all_cards, card_of
+from discreet.core.method_cards import method_card
 
 _ROOMS = ("risk", "protect", "synth", "utility", "tables", "attack", "outputs")
 

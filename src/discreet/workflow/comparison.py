@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from discreet import engine
-from discreet.comparison_results import ComparedRelease, Comparison
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
+from discreet.core.results import Measure, Release, Scenario
+from discreet.core.verdicts import Verdict
 from discreet.engine import Missing
-from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.precision import Setting, check_precision
 from discreet.policy import MAIN, Policy
-from discreet.progress import track
-from discreet.randomness import Seed
-from discreet.results import Measure, Release, Scenario, Verdict
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
+from discreet.workflow.comparison_results import ComparedRelease, Comparison
 from discreet.workflow.judging import cases_of, check_policy, held_against
 from discreet.workflow.pair_questions import PairCase, PairQuestion, by_name, chosen
 from discreet.workflow.pairing import answer_of, pair_of, with_roles_of

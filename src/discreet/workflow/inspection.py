@@ -17,9 +17,11 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
+from discreet.core.roles import ROLES, Roles
+from discreet.core.values import jsonable
+from discreet.core.wording import percent
 from discreet.io.sidecar import save_text, toml_value
-from discreet.microdata import ROLES, Microdata, Roles
-from discreet.results import jsonable, percent
+from discreet.microdata import Microdata
 from discreet.workflow.role_rules import Column, Proposal, propose
 from discreet.workflow.usual_names import is_weight_of_homes
 

@@ -24,14 +24,15 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
-from discreet.cards import all_cards
+from discreet.core.cards import all_cards
+from discreet.core.errors import DiscreetError, ParameterError, unknown_name
+from discreet.core.randomness import Seed
+from discreet.core.results import Measure, Release, Scenario
+from discreet.core.values import canonical_text
+from discreet.core.verdicts import Check, Unjudged, Verdict
 from discreet.engine import Missing
-from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
-from discreet.randomness import Seed
-from discreet.results import Check, Measure, Release, Scenario, Unjudged, Verdict
-from discreet.value_text import canonical_text
 from discreet.workflow import pair_questions, questions
 from discreet.workflow.lacking import ORIGINAL, WHOSE, Lack
 from discreet.workflow.pair_questions import PairCase

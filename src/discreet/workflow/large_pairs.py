@@ -13,12 +13,12 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Words
+from discreet.core.arrays import Words
+from discreet.core.errors import InputError
+from discreet.core.randomness import KeyedDraws, Seed, generator
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
-from discreet.errors import InputError
 from discreet.microdata import Microdata
-from discreet.randomness import KeyedDraws, Seed, generator
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.band_labels import cut_to, in_bands, length_of_cut
 

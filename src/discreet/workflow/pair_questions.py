@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import UNSET, Card, OfPair, all_cards
+from discreet.core.cards import UNSET, Card, OfPair, all_cards
+from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.parameters import check, function_hints
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
 from discreet.engine import Missing
-from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
-from discreet.parameters import check, function_hints
-from discreet.randomness import Seed, generator
-from discreet.results import Measure
 from discreet.utility.sampled_measures import tenths_of, with_interval
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.lacking import HOLDOUT, LABELS, MODEL, TARGET, Lack

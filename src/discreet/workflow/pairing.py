@@ -8,14 +8,15 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import DiscreetError
+from discreet.core.randomness import Seed
+from discreet.core.results import Measure
+from discreet.core.roles import ROLES
 from discreet.engine import Missing
 from discreet.engine.frames import has_row_order
 from discreet.engine.units import unit_numbers
-from discreet.errors import DiscreetError
-from discreet.microdata import ROLES, Microdata
+from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
-from discreet.randomness import Seed
-from discreet.results import Measure
 from discreet.workflow.aligning import agrees_by_row, align, in_memory
 from discreet.workflow.large_pairs import ROWS, WholeFiles, drawn
 from discreet.workflow.pair_questions import PairCase, PairQuestion

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from discreet.core.errors import ParameterError
+from discreet.core.progress import track
+from discreet.core.randomness import fresh_seed
+from discreet.core.values import jsonable
+from discreet.core.wording import shown
 from discreet.engine import Missing
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.progress import track
 from discreet.protect import Plan, Treatment
-from discreet.randomness import fresh_seed
-from discreet.results import jsonable, shown
 from discreet.workflow.trials import COST, Job, Judgment, Ledger, Trial, fingerprint, plan_key, run
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet import engine
-from discreet.cards import Card, OfFile, all_cards
+from discreet.core.cards import Card, OfFile, all_cards
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import check, function_hints
+from discreet.core.randomness import Seed
+from discreet.core.results import Measure
 from discreet.engine import Missing
-from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import check, function_hints
-from discreet.randomness import Seed
-from discreet.results import Measure
 from discreet.workflow.lacking import POPULATION, POPULATION_SIZE, Lack
 
 _MANY_CLASSES = 200_000

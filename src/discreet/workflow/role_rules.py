@@ -12,7 +12,7 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from discreet.results import percent
+from discreet.core.wording import percent
 from discreet.workflow.usual_names import (
     is_half_of_a_place,
     is_numbered,

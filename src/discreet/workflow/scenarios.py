@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed
 from discreet.engine import Missing
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.policy import MAIN
-from discreet.randomness import Seed
 from discreet.workflow.questions import Case
 
 

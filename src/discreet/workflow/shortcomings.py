@@ -12,9 +12,9 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.comparison_results import Alignment, Worst, easiest_to_guess
-from discreet.results import Measure
-from discreet.wording import percent, shown
+from discreet.core.results import Measure
+from discreet.core.wording import percent, shown
+from discreet.workflow.comparison_results import Alignment, Worst, easiest_to_guess
 
 _GOOD = 3.0
 _MOST_SENTENCES = 8

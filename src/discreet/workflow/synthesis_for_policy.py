@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.randomness import Seed
+from discreet.core.results import Step
+from discreet.core.verdicts import Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
-from discreet.randomness import Seed
-from discreet.results import Step, Verdict
 from discreet.synth import Fitted, Sequential, Synthesizer, finish
 from discreet.synth.forms import as_numbers
 from discreet.synth.methods.tree_donors import Cart

@@ -18,12 +18,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.columns import names_checked
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Measure, percent
 from discreet.synth import Fitted, Sequential
 from discreet.synth.synthesizer import seed_of
 from discreet.workflow.attack_battery import Gains

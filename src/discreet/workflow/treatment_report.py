@@ -12,16 +12,18 @@ import polars as pl
 
 from discreet import engine
 from discreet._version import __version__
+from discreet.core.guarantees import NOT_COMPARED
+from discreet.core.randomness import Seed
+from discreet.core.results import Assessment, Measure, Release
+from discreet.core.values import jsonable
+from discreet.core.verdicts import Verdict
+from discreet.core.wording import columns_not_judged
 from discreet.dp import Ledger
 from discreet.engine import Missing
-from discreet.guarantees import NOT_COMPARED
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan, Treatment
-from discreet.randomness import Seed
-from discreet.results import Assessment, Measure, Release, Verdict, jsonable
 from discreet.utility import information_loss
-from discreet.wording import columns_not_judged
 from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.assessment import assess
 from discreet.workflow.judging import judge

@@ -16,15 +16,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.files.staging import scratch_folder
+from discreet.core.files.texts import parsed_json
+from discreet.core.results import Measure
+from discreet.core.values import jsonable
 from discreet.engine import Missing
-from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
-from discreet.files.nesting import parsed_json
-from discreet.files.staging import scratch_folder
 from discreet.io.journal import append_line, lines_of
 from discreet.microdata import Metadata, Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
-from discreet.results import Measure, jsonable
 from discreet.workflow.questions import by_name
 
 COST = "information_loss"

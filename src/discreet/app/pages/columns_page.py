@@ -10,7 +10,7 @@ from discreet.app import widgets
 from discreet.app.desk import Desk
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import MANY, Journey
-from discreet.wording import percent
+from discreet.core.wording import percent
 
 ROLE_WORDS = {
     "": "no role",

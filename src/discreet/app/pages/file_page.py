@@ -13,7 +13,7 @@ from discreet.app.desk import Desk
 from discreet.app.frame import Held, Watch
 from discreet.app.journey import Journey
 from discreet.app.uploading import kept_copy
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 
 _SEPARATORS = {"": "as found", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _DECIMALS = {"": "as found", ".": "point", ",": "comma"}

@@ -14,8 +14,8 @@ from discreet.app.journey import Journey
 from discreet.app.plans_map import plan_card, plans_map
 from discreet.app.policies import policy_choice
 from discreet.app.step_form import FORMS, step_form
-from discreet.value_gate import gated
-from discreet.wording import percent
+from discreet.core.value_gate import gated
+from discreet.core.wording import percent
 
 _SETTINGS = {
     "columns": "Columns",

@@ -10,8 +10,8 @@ from typing import Any
 
 from discreet import engine
 from discreet.app.refusals import caused_by
-from discreet.errors import InputError
-from discreet.files.inputs import note_read
+from discreet.core.errors import InputError
+from discreet.core.files.inputs import note_read
 from discreet.io import read, sidecar_path
 from discreet.io.address import parsed_address
 from discreet.io.naming import is_address

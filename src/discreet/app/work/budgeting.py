@@ -8,8 +8,8 @@ from typing import Any
 
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
+from discreet.core.errors import ParameterError
 from discreet.dp import Ledger
-from discreet.errors import ParameterError
 from discreet.io.naming import is_address
 
 

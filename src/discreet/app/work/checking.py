@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
-from discreet.errors import DiscreetError, InputError
+from discreet.core.errors import DiscreetError, InputError
 from discreet.outputs import Package, append_decision, check_many, verify_register
 from discreet.outputs.decisions import latest, read_decisions
 from discreet.outputs.findings import worst

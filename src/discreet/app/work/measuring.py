@@ -8,15 +8,15 @@ from typing import Any
 
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.results import Assessment
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.report.answer import answer_of
 from discreet.report.excerpts import Excerpt
 from discreet.report.plots import chart_svg
 from discreet.report.view import key_numbers_of, parts_of
-from discreet.results import Assessment
-from discreet.wording import percent
 from discreet.workflow import assess
 from discreet.workflow.coarsening.coarser_keys import coarser_keys
 

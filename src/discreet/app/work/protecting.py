@@ -12,13 +12,13 @@ import polars as pl
 from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
-from discreet.errors import DiscreetError, ParameterError
-from discreet.files.nesting import parsed_toml
+from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.files.texts import parsed_toml
+from discreet.core.results import Assessment, Release
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.report.answer import answer_of
-from discreet.results import Assessment, Release
 from discreet.workflow import suggest
 from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.trials import Numbered

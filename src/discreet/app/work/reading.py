@@ -44,7 +44,7 @@ def _saved_roles(place: str) -> dict[str, Any] | None:
     """Return the roles somebody has saved beside the file, if they did."""
     from pathlib import Path
 
-    from discreet.errors import DiscreetError
+    from discreet.core.errors import DiscreetError
     from discreet.io import load_roles
 
     if is_address(place) or not (path := sidecar_path(Path(place))).is_file():

@@ -13,16 +13,16 @@ from discreet.app.work.bench import Bench, note_source
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of
 from discreet.app.work.signing import check_signed
-from discreet.comparison_results import Comparison
-from discreet.errors import ParameterError
-from discreet.files.atomic import make_folder, replacing_folder
-from discreet.files.inputs import check_not_read
+from discreet.core.errors import ParameterError
+from discreet.core.files.atomic import make_folder, replacing_folder
+from discreet.core.files.inputs import check_not_read
 from discreet.io import write
 from discreet.policy import Policy
 from discreet.report import release_view
 from discreet.report.comparison_view import releases_of
 from discreet.report.plots import chart_svg
 from discreet.workflow import ReleaseReport, compare, document_plan
+from discreet.workflow.comparison_results import Comparison
 
 USUAL = ("margins", "tabular", "dependence", "attribution", "replicated_uniques", "near_copies")
 _MARK = "made-by-discreet.txt"

@@ -9,11 +9,11 @@ from typing import Any
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.releasing import USUAL, comparison_view
-from discreet.errors import ParameterError
-from discreet.files.atomic import check_target
+from discreet.core.errors import ParameterError
+from discreet.core.files.atomic import check_target
+from discreet.core.value_gate import gated
 from discreet.io import write_together
 from discreet.synth import preflight, save_plan
-from discreet.value_gate import gated
 from discreet.workflow import compare
 
 _MOST_COPIES = 100
@@ -94,7 +94,7 @@ def make_copies(
 
 
 def _rules(text: str) -> dict[str, Any]:
-    from discreet.files.nesting import parsed_toml
+    from discreet.core.files.texts import parsed_toml
 
     with caused_by("rules"):
         try:

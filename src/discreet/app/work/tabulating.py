@@ -13,8 +13,9 @@ from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.signing import check_signed
-from discreet.errors import ParameterError
-from discreet.files.atomic import check_target, replacing_together
+from discreet.core.errors import ParameterError
+from discreet.core.files.atomic import check_target, replacing_together
+from discreet.core.values import canonical_text
 from discreet.hierarchy import Hierarchy
 from discreet.io import write
 from discreet.microdata import Microdata
@@ -22,7 +23,6 @@ from discreet.report.table_report import write_table_report
 from discreet.report.table_view import Sheet, sheets_of
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
 from discreet.tables.building.level_files import hierarchy_from
-from discreet.value_text import canonical_text
 
 LEFT_OUT = ("primary", "secondary", "hidden")
 RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}

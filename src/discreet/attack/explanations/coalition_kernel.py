@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.compiling import compiled
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.compiling import compiled
 
 _LONG_RUN = 64  # numbers that are quicker written than copied
 

@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.arrays import Floats
 from discreet.attack.explanations.shapley import Method, Predict, explain
-from discreet.errors import ParameterError, load_extra, unknown_name
-from discreet.number_arrays import called
-from discreet.parameters import checked
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError, load_extra, unknown_name
+from discreet.core.number_arrays import called
+from discreet.core.parameters import checked
 
 Explainer = Method | Callable[[Predict, Floats, Floats], Any] | Any
 

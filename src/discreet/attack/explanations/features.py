@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError, unknown_name
 
 Kind = Literal["continuous", "discrete", "categorical"]
 

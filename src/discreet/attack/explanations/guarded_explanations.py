@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import dp
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,11 +12,11 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
 from discreet.attack.explanations.features import Feature
 from discreet.attack.explanations.sigmoid_network import Optimizer, SigmoidNetwork
-from discreet.errors import ParameterError, unknown_name
-from discreet.number_arrays import called
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.number_arrays import called
 
 _ROUNDING = 1e-12
 

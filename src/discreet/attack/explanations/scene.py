@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.explanations.explainers import Explaining
 from discreet.attack.explanations.features import Feature, features_of
 from discreet.attack.explanations.guarded_explanations import Guard, explanation_fidelity
 from discreet.attack.explanations.inversion import Inverse
 from discreet.attack.success import Tally, excess
-from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.randomness import generator
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.randomness import generator
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import called, numbers_of
-from discreet.parameters import checked
-from discreet.randomness import generator
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import called, numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import generator
 
 Predict = Callable[[Floats], Any]
 """A model: takes records as rows of numbers, gives one score a row, or one for every class."""

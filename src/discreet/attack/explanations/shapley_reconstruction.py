@@ -29,10 +29,11 @@ from discreet.attack.explanations.scene import (
 from discreet.attack.explanations.shapley import Predict
 from discreet.attack.explanations.sigmoid_network import Optimizer
 from discreet.attack.success import RISK_FIGURES
-from discreet.cards import Figure, measure
-from discreet.parameters import checked
-from discreet.randomness import generator
-from discreet.results import Detail, Measure, percent
+from discreet.core.cards import Figure, measure
+from discreet.core.parameters import checked
+from discreet.core.randomness import generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 LUO_2022 = (
     "Luo, X., Jiang, Y. and Xiao, X. (2022). Feature inference attack on Shapley values. Proceedings of the 2022 ACM "

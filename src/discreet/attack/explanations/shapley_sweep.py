@@ -23,12 +23,13 @@ from discreet.attack.explanations.scene import (
 from discreet.attack.explanations.shapley import Predict
 from discreet.attack.explanations.shapley_reconstruction import LUO_2022
 from discreet.attack.explanations.sigmoid_network import Optimizer
-from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import generator
-from discreet.results import Detail, Measure, percent
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 _TOLD = ("attack_rate", "control_rate", "baseline_rate", "risk", "mae", "relative_risk")
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 
 Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]
 

@@ -14,11 +14,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.randomness import generator
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import generator
 
 Normalization = Literal["row", "sym", "first-order"]
 

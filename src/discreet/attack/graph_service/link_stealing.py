@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.graph_service.graph_convolution import GraphService, square_matrix
 from discreet.attack.graph_service.node_injection import (
     Baseline,
@@ -20,12 +19,14 @@ from discreet.attack.graph_service.node_injection import (
     of_another_class,
 )
 from discreet.attack.success import RISK_FIGURES, Excess, Tally, Trial, warnings_of
-from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import generator
-from discreet.results import Detail, Measure, percent
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 INJECTION = (
     "Zari, O., Parra-Arnau, J., Ünsal, A. and Önen, M. (2024). Node injection link stealing attack. Privacy in "

@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.graph_service.graph_convolution import GraphService
-from discreet.errors import ParameterError, unknown_name
-from discreet.number_arrays import numbers_of, rows_of
-from discreet.parameters import checked
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.number_arrays import numbers_of, rows_of
+from discreet.core.parameters import checked
 
 Strategy = Literal[
     "all-ones",

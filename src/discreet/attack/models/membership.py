@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.models.structure import SACRO
 from discreet.attack.releases.membership import LIRA, Scores, judged, roc_figures
 from discreet.attack.releases.victims import drawn
 from discreet.attack.success import RISK_FIGURES, measured
-from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import rows_of
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.number_arrays import rows_of
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 
 _WAYS = {"black box": "by how sure the model is", "likelihood ratio": "by shadow models of its kind"}
 _TINY = 1e-6

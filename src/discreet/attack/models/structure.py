@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
 from discreet.attack.success import OPINION
-from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
+from discreet.core.arrays import Array, Floats
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 SACRO = (
     "Ritchie, F., Tilbrook, A., Cole, C. et al. (2023). Machine learning models in trusted research environments: "

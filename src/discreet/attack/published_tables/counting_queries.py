@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked, distinct
 from discreet.engine import collect
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked, distinct
 
 Schema = Mapping[str, Sequence[Any]]
 """Attributes in their order, each with its categories; a missing value may be one of them (None)."""

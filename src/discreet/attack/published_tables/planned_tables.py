@@ -12,12 +12,13 @@ from discreet.attack.published_tables.counting_queries import Schema, records_of
 from discreet.attack.published_tables.projection import Device
 from discreet.attack.published_tables.reconstruction import DICK_2023, ONLY_WHAT_IS_BEHIND, reconstruct
 from discreet.attack.published_tables.reconstruction_audit import SANCHEZ_2024, audit_reconstruction
-from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import fresh_seed, generator
-from discreet.results import Detail, Measure, percent
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import fresh_seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 if TYPE_CHECKING:  # whoever asks for the cards of attacks needs no tables
     from discreet.tables import ProtectedTable, SuppressionResult, Table

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers, Singles
 from discreet.attack.published_tables.counting_queries import Coded
-from discreet.errors import ParameterError
-from discreet.randomness import generator
+from discreet.core.arrays import Floats, Integers, Singles
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import generator
 
 Device = Literal["auto", "cpu", "cuda"]
 _PRODUCTS_AT_ONCE = 1 << 27
@@ -112,7 +112,7 @@ def _card_is_there() -> bool:
 
 def _on_card(projection: Projection, count: int) -> Iterator[Singles]:
     """All runs side by side on a graphics card, as many at a time as its memory takes."""
-    from discreet.errors import load_extra
+    from discreet.core.errors import load_extra
 
     torch = load_extra("torch", extra="deep", purpose="Rebuilding on a graphics card")
     if not torch.cuda.is_available():

@@ -12,8 +12,8 @@ import math
 import numba
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers, Singles
-from discreet.compiling import compiled
+from discreet.core.arrays import Flags, Floats, Integers, Singles
+from discreet.core.compiling import compiled
 
 _OPTIONS = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
 

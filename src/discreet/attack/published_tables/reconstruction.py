@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers, Singles
 from discreet.attack.published_tables.counting_queries import (
     Coded,
     Query,
@@ -25,12 +24,14 @@ from discreet.attack.published_tables.counting_queries import (
     records_of,
 )
 from discreet.attack.published_tables.projection import Device, Projection
-from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import fresh_seed, generator
-from discreet.results import Detail, Measure, percent
+from discreet.core.arrays import Flags, Floats, Integers, Singles
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import fresh_seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 DICK_2023 = (
     "Dick, T., Dwork, C., Kearns, M., Liu, T., Roth, A., Vietri, G. and Wu, Z. S. (2023). Confidence-ranked "

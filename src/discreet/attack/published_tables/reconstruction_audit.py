@@ -13,13 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
 from discreet.attack.published_tables.counting_queries import records_of
 from discreet.attack.published_tables.reconstruction import DICK_2023, FREQUENCY
-from discreet.cards import Figure, measure
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 SANCHEZ_2024 = (
     "Sánchez, D., Jebreel, N. M., Muralidhar, K., Domingo-Ferrer, J. and Blanco-Justicia, A. (2024). An examination of "

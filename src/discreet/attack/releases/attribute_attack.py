@@ -8,17 +8,17 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
 from discreet.attack.releases.guessing import Clues, secrets_of
 from discreet.attack.releases.victims import victims_of
-from discreet.cards import Figure, measure
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.pairs.columns import names_checked
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Measure
 
 Learner = Literal["bayes", "tree", "boosted"]
 LEARNERS: tuple[Learner, ...] = ("bayes", "tree", "boosted")

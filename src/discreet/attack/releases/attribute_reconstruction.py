@@ -13,17 +13,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
 from discreet.attack.releases.guessing import Clues, Secret, blind_guess, guesses, is_right, secrets_of
 from discreet.attack.releases.victims import drawn, victims_of
 from discreet.attack.success import OPINION, RISK_FIGURES, Tally, measured
-from discreet.cards import Figure, measure
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
 from discreet.pairs.columns import copies_of, names_checked
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
 
 Method = Literal["nearest", "forest", "boosted"]
 

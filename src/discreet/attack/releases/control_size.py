@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
 from discreet.attack.success import Tally
+from discreet.core.arrays import Floats, Integers
 
 _MOST = 24  # matches in the control; with more, exactly one at a larger size is out of reach
 _STEPS = 200

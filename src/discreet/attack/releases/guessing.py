@@ -13,10 +13,12 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.distance import MixedSpace, Points, as_float, nearest
-from discreet.errors import ColumnError
-from discreet.trees import Feature, encode, grow_forest
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import ColumnError
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace, Points, as_float
+from discreet.numerics.trees.coding import Feature, encode
+from discreet.numerics.trees.forest import grow_forest
 
 Method = Literal["nearest", "forest", "boosted"]
 METHODS: tuple[Method, ...] = ("nearest", "forest", "boosted")

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags
 from discreet.attack.releases.guessing import (
     METHODS,
     Clues,
@@ -31,15 +30,16 @@ from discreet.attack.success import (
     trials_table,
     worst_trial,
 )
-from discreet.cards import OfPair, TwoFiles, measure
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.arrays import Flags
+from discreet.core.cards import OfPair, TwoFiles, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
 from discreet.pairs.columns import names_checked
 from discreet.pairs.precision import Setting
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
 
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:

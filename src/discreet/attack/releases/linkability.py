@@ -14,17 +14,18 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Integers
 from discreet.attack.releases.victims import Victims, drawn, victims_of
 from discreet.attack.success import OPINION, REFERENCE, RISK_FIGURES, Tally, measured
-from discreet.cards import OfPair, TwoFiles, measure
-from discreet.distance import Distance, MixedSpace, nearest
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Integers
+from discreet.core.cards import OfPair, TwoFiles, measure
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import Distance, MixedSpace
 from discreet.pairs.precision import Setting
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
 
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
@@ -78,7 +79,7 @@ def linkability(
     categorical
         Columns of numbers that are codes.
     distance
-        ``gower`` or ``euclidean``; see `discreet.distance`.
+        ``gower`` or ``euclidean``; see `discreet.numerics.distance`.
     precision
         How precisely numbers are compared; as both files have them unless set.
     progress

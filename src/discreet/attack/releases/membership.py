@@ -18,17 +18,18 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.releases.victims import Victims, drawn, victims_of
 from discreet.attack.success import RISK_FIGURES, Tally, measured
-from discreet.cards import Figure, OfPair, TwoFiles, measure
-from discreet.distance import Distance, MixedSpace, Points, nearest
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, OfPair, TwoFiles, measure
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import Distance, MixedSpace, Points
 from discreet.pairs.precision import Setting
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
 
 Method = Literal["distance", "density"]
 METHODS: tuple[Method, ...] = ("distance", "density")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled
 
 ENOUGH = 64  # matches; a predicate of more is far from singling anybody out
 

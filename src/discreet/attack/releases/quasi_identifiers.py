@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.cards import Figure, measure
-from discreet.citations import FRANCIS_2024
-from discreet.errors import ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.citations import FRANCIS_2024
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Measure, percent
 from discreet.utility.small_tables.table_codes import Coding, Released
 
 _FEW = 30

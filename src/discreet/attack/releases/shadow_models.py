@@ -16,18 +16,19 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.releases.membership import LIRA, Scores, roc_figures
 from discreet.attack.success import RISK_FIGURES, Tally, measured
-from discreet.cards import Figure, measure
-from discreet.distance import MixedSpace, nearest
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace
 from discreet.pairs.columns import compared_columns
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
 from discreet.risk.classes.company import records_only
 
 if TYPE_CHECKING:

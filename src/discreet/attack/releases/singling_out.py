@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.releases.control_size import at_size
 from discreet.attack.releases.victims import MISSING, Victims, as_numbers, victims_of
 from discreet.attack.success import (
@@ -31,15 +30,16 @@ from discreet.attack.success import (
     trials_table,
     worst_trial,
 )
-from discreet.cards import Figure, OfPair, TwoFiles, measure
-from discreet.caveats import Caveat
-from discreet.citations import COHEN_NISSIM_2020
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, OfPair, TwoFiles, measure
+from discreet.core.caveats import Caveat
+from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure
 
 Predicates = Literal["univariate", "multivariate"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
 from discreet.attack.success import Tally
-from discreet.caveats import Caveat
-from discreet.distance import as_float
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.caveats import Caveat
+from discreet.core.errors import InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.numerics.distance.space import as_float
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import Setting, check_precision, precise_alike
 from discreet.pairs.side_by_side import check_categorical, plain_rows, tables_of

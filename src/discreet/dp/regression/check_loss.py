@@ -15,10 +15,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 
 Kernel = Literal["logistic", "gaussian", "uniform", "laplacian", "epanechnikov"]
 KERNELS: tuple[str, ...] = get_args(Kernel)

@@ -10,10 +10,10 @@ from typing import Any, Literal, cast
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.dp.contributions import Range, unit_of
 from discreet.engine import collect, scan
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 
 Bounds = Mapping[str, tuple[float, float]]

@@ -20,14 +20,14 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
 from discreet.dp.entropy import Words
 from discreet.dp.regression.check_loss import CheckLoss, smoothed_check_loss
 from discreet.dp.regression.design import Design
 from discreet.dp.regression.objective_perturbation import minimizer
-from discreet.errors import ParameterError
 
 Proper = Literal["ridge", "box"]
 POINTS = 401

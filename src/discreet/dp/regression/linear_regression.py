@@ -17,7 +17,12 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy, settled, stands
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 from discreet.dp.asking import Ask
 from discreet.dp.budget import noise_rate, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
@@ -27,12 +32,7 @@ from discreet.dp.mechanisms import AGAINST
 from discreet.dp.regression.design import Bounds, Design, Missing, Records, read_records
 from discreet.dp.samplers import discrete_laplace
 from discreet.engine import like
-from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure
-from discreet.wording import shown
 
 LinearMechanism = Literal["k-norm", "functional"]
 _FINE = 16  # powers of two between a step and what one record can add to a sum

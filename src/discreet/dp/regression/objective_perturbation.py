@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.dp.regression.check_loss import CheckLoss
 from discreet.dp.regression.design import Design
 

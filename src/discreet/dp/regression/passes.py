@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled, inner
 
 _ROOT_2 = math.sqrt(2.0)
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)

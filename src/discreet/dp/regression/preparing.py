@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.randomness import fresh_seed, generator
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.calibration import zcdp_from
 from discreet.dp.mechanisms import words_of
@@ -17,8 +19,6 @@ from discreet.dp.regression import gradient_sampling, objective_perturbation, pr
 from discreet.dp.regression.check_loss import CheckLoss, Kernel
 from discreet.dp.regression.design import INTERCEPT, Design
 from discreet.dp.subsampling import subsampled_gaussian_noise
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.randomness import fresh_seed, generator
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
 Calibration = Literal["accountant", "closed-form"]

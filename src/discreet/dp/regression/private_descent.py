@@ -15,14 +15,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
 from discreet.dp.entropy import Words
 from discreet.dp.regression.check_loss import CheckLoss
 from discreet.dp.regression.design import Design
 from discreet.dp.samplers import LARGEST_VARIANCE, discrete_gaussian, discrete_laplace
-from discreet.errors import ParameterError
 
 GROWTH = 1.3
 """Noise that does not help is drawn again, for this much of its share more."""

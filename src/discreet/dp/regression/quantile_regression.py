@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy, settled, stands
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import shown
 from discreet.dp.asking import Ask
 from discreet.dp.budget import checked_epsilon, rational_epsilon
 from discreet.dp.calibration import epsilon_from_zcdp, largest_rho
@@ -26,13 +32,7 @@ from discreet.dp.regression.design import Bounds, Design, Missing, read_records
 from discreet.dp.regression.gradient_sampling import Proper
 from discreet.dp.regression.preparing import Calibration, Mechanism, Settings, prepared
 from discreet.engine import like
-from discreet.errors import DiscreetError, ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.results import Measure
-from discreet.wording import shown
 
 NAMES = {
     "opm": "objective perturbation",

@@ -1,7 +1,7 @@
 """Statbarn d: does one contributor, or two, make up most of a total or mean?
 
 A mean is checked on the same contributions as its total, and a ratio on those of its numerator and denominator. The
-counts behind them obey the rules of frequencies. The rules themselves live in `discreet.dominance`.
+counts behind them obey the rules of frequencies. The rules themselves live in `discreet.numerics.dominance`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.dominance import Contributions, contributions, dominated, p_percent
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.numerics.dominance import Contributions, contributions, dominated, p_percent
 from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
 from discreet.outputs.checks.indicators import check_contributors
 from discreet.outputs.findings import CheckResult, Finding

@@ -11,7 +11,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.outputs.checks.frequencies import as_flags, counted, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy

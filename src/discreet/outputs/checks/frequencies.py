@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.outputs.findings import CheckResult, Finding, Position, Status
 from discreet.outputs.settings import OutputPolicy
 

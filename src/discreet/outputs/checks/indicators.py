@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
 from discreet.outputs.checks.frequencies import as_flags, counted, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.outputs.checks.frequencies import counted, low_count, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.errors import ParameterError
 from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.frequencies import check_counts, counted
 from discreet.outputs.checks.indicators import has_few_values

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 from discreet.outputs.checks.frequencies import as_counts, check_counts
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.errors import DiscreetError, InputError
-from discreet.files.staging import scratch_folder
+from discreet.core.errors import DiscreetError, InputError
+from discreet.core.files.staging import scratch_folder
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.finished.grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
 from discreet.outputs.finished.summaries import Facts, close_numbers, facts_of

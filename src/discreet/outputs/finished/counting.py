@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.outputs.checks.frequencies import check_counts, counted, positions
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import is_total

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, InputError
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import DiscreetError, InputError
+from discreet.core.files.texts import parsed_json
 from discreet.io.excel_extent import check_extent
 
 _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")
@@ -126,7 +126,7 @@ def _of_data_file(file: Path) -> list[Grid]:
 
 
 def _of_workbook(file: Path) -> list[Grid]:
-    from discreet.errors import load_extra
+    from discreet.core.errors import load_extra
 
     fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
     try:

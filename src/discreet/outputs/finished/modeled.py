@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.checks.models import check_dof
 from discreet.outputs.checks.survival import check_survival, of_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Flags
+from discreet.core.arrays import Flags
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import base_of, is_total, words_of

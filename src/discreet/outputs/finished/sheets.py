@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.outputs.finished.grids import Grid
 from discreet.outputs.finished.names import Role, is_total, role_of, words_of
 from discreet.outputs.places import Place

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.files.nesting import parsed_json
+from discreet.core.files.texts import parsed_json
 from discreet.outputs.checks.models import check_dof, check_per_unit
 from discreet.outputs.findings import Finding
 from discreet.outputs.settings import OutputPolicy

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.arrays import Flags
+from discreet.core.arrays import Flags
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import is_total

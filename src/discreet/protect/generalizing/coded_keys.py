@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, unknown_name
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.wording import type_name
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.privacy_models import KMap
-from discreet.wording import type_name
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from discreet import engine, loss
-from discreet.arrays import Array, Codes, Flags, Floats, Integers
+from discreet import engine
+from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.numerics import loss
 from discreet.protect.generalizing.coded_keys import coded_key, people_of, positions
 from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
 from discreet.protect.generalizing.privacy_model import Classes

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compiling import compiled
+from discreet.core.compiling import compiled
 
 
 @compiled

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet import loss
-from discreet.arrays import Flags
+from discreet.core.arrays import Flags
+from discreet.numerics import loss
 from discreet.protect.generalizing.lattice_classes import ClassTable, Lattice, Node
 from discreet.protect.generalizing.privacy_models import PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes

@@ -13,21 +13,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet import engine, loss
-from discreet.arrays import Integers
-from discreet.cards import Work
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet import engine
+from discreet.core.arrays import Integers
+from discreet.core.cards import Work
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
+from discreet.core.values import canonical_text
 from discreet.hierarchy import Hierarchy
-from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.parameters import keep_as_tuples
+from discreet.numerics import loss
 from discreet.protect.generalizing.coded_keys import coded_key, positions
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.joined_classes import by_class
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.value_text import canonical_text
 
 
 @method(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.engine import ClassCounts
-from discreet.errors import ParameterError
 from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel
 

@@ -15,12 +15,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
+from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
-from discreet.loss import CELL_LOSSES, LOSSES
-from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.parameters import keep_as_tuples
+from discreet.numerics.loss import CELL_LOSSES, LOSSES
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.lattice_search import (
     Answer,
@@ -32,7 +33,6 @@ from discreet.protect.generalizing.lattice_search import (
 from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel, models_of
 from discreet.protect.joined_classes import by_class
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.results import percent
 
 Loss = Literal[
     "coverage", "normalized-entropy", "precision", "discernibility", "average-class-size", "classification"
@@ -74,7 +74,7 @@ class OptimalGeneralization(Treatment):
     loss
         What is to be small: ``coverage``, the mean share of its domain that a released cell covers, suppressed
         cells covering all of it; ``normalized-entropy``, ``precision``, ``discernibility``,
-        ``average-class-size`` or ``classification``. See `discreet.loss`.
+        ``average-class-size`` or ``classification``. See `discreet.numerics.loss`.
     target
         The column that must stay predictable, for ``loss="classification"``.
     weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.engine import ClassCounts
 
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.described import kebab
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.described import kebab
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import typed_parameters
+from discreet.core.values import jsonable
 from discreet.engine import ClassCounts
-from discreet.errors import ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
-from discreet.parameters import typed_parameters
-from discreet.results import jsonable
 
 if TYPE_CHECKING:
     from discreet.protect.generalizing.privacy_models import KMap

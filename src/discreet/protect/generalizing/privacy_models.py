@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.values import named_among
 from discreet.engine import ClassCounts
-from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.named_values import named_among
 from discreet.protect.generalizing.privacy_model import (
     Classes,
     PrivacyModel,
@@ -169,7 +169,7 @@ class TCloseness(PrivacyModel):
 
     def distances(self, counts: ClassCounts) -> Floats:
         """Measure the distance of each class from the file."""
-        from discreet.earth_mover import hierarchical_emd, ordered_emd
+        from discreet.numerics.earth_mover import hierarchical_emd, ordered_emd
 
         share = counts.counts / counts.sizes[counts.owners]
         base = counts.overall[counts.codes]

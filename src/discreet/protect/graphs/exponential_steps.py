@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.dp import Words
 
 Rate = Callable[[Context], Decimal]

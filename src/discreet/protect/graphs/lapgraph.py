@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy, settled
+from discreet.core.method_cards import method
+from discreet.core.parameters import check_fields, checked
+from discreet.core.randomness import fresh_seed
 from discreet.dp import (
     Ledger,
     Stream,
@@ -23,13 +28,8 @@ from discreet.dp import (
     uniform_below,
 )
 from discreet.dp.entropy import Words
-from discreet.errors import InputError, ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
-from discreet.method_cards import method
-from discreet.parameters import check_fields, checked
 from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
 from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance
-from discreet.randomness import fresh_seed
 
 STEPS = 1 << 10
 """Noise is drawn in steps of this part of an entry; Laplace noise rounded to them is as private as the unrounded."""

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.dp import Words
 from discreet.protect.graphs.exponential_steps import waiting_steps
 

@@ -1,7 +1,7 @@
 """Which cells of a density map give somebody away, and how merging or smoothing them helps.
 
 A cell is sensitive when too few contribute to it, when one contributor makes up too much of its total (by the rules of
-`discreet.dominance`), or, for a yes-or-no value, when too large a share of its people has it.
+`discreet.numerics.dominance`), or, for a yes-or-no value, when too large a share of its people has it.
 
 References
 ----------
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.dominance import contributions, dominated, p_percent
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.numerics.dominance import contributions, dominated, p_percent
 
 _LARGEST_RASTER = 50_000_000
 _MOST_CELLS = 2**62  # what a number of a cell can hold

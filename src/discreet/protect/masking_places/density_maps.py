@@ -12,13 +12,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.results import Release, Step
+from discreet.core.wording import type_name
 from discreet.dp.entropy import Account
 from discreet.dp.ledger import Ledger
-from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
-from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.numerics.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
 from discreet.protect.columns import existing, group_column
 from discreet.protect.masking_places.density_map_cells import (
     Cells,
@@ -29,9 +32,6 @@ from discreet.protect.masking_places.density_map_cells import (
     smoothed,
 )
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.randomness import Seed
-from discreet.results import Release, Step
-from discreet.wording import type_name
 
 Method = Literal["remove", "quadtree", "smooth"]
 

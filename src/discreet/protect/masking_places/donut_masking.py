@@ -21,16 +21,23 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.cards import Work
-from discreet.errors import ColumnError, ParameterError
-from discreet.geography import CoordinateSystem, Places, location_columns, places_of, to_nth_neighbor
-from discreet.method_cards import method
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Work
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
 from discreet.microdata import Microdata
+from discreet.numerics.geography import CoordinateSystem, Places, location_columns, places_of, to_nth_neighbor
+from discreet.numerics.zones import (
+    OUTSIDE,
+    NearestRecordZones,
+    PolygonZones,
+    Zoning,
+    plain_polygons,
+    zone_codes,
+)
 from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.masking_places.free_shifts import FreeShifts, in_type_of
 from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
-from discreet.zones import OUTSIDE, NearestRecordZones, PolygonZones, Zoning, plain_polygons, zone_codes
 
 RadiusLaw = Literal["uniform", "area"]
 

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Words
-from discreet.errors import ColumnError
-from discreet.geography import CoordinateSystem, places_in
+from discreet.core.arrays import Floats, Words
+from discreet.core.errors import ColumnError
+from discreet.core.randomness import KeyedDraws
+from discreet.numerics.geography import CoordinateSystem, places_in
 from discreet.protect.columns import grouped_numbers
-from discreet.randomness import KeyedDraws
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers, Words
-from discreet.cards import Work
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Flags, Floats, Integers, Words
+from discreet.core.cards import Work
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import KeyedDraws
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
@@ -33,8 +35,6 @@ from discreet.protect.perturbing.number_blocks import (
 from discreet.protect.perturbing.orthogonal import moved_basis, orthonormal
 from discreet.protect.perturbing.ranks import rank_correlation
 from discreet.protect.treatment import Aside, ByRecord, Change, Stream, Treatment
-from discreet.randomness import KeyedDraws
-from discreet.results import percent
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]
 
@@ -405,7 +405,7 @@ def _robust_distance(matrix: Floats) -> Floats:
     Semi-continuous business data (half of the values zero, totals beside their parts) has no covariance matrix of
     its middle half that could be inverted; ranks and a little shrinkage always do.
     """
-    from discreet.copula.correlation import nearest_correlation
+    from discreet.numerics.copula.correlation import nearest_correlation
 
     away = matrix - np.median(matrix, axis=0)
     scale = 1.4826 * np.median(np.abs(away), axis=0)

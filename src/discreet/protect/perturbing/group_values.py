@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.distance import Points
-from discreet.errors import ColumnError
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError
+from discreet.numerics.distance.space import Points
 
 if TYPE_CHECKING:
-    from discreet.distance.kernels import Metric
+    from discreet.numerics.distance.kernels import Metric
 
 Measure = Literal["mean", "median", "member"]
 Categories = Literal["mode", "median"]
@@ -93,7 +93,7 @@ def nearest_members(points: Points, metric: Metric, groups: Integers) -> Integer
     Parameters
     ----------
     points, metric
-        Records placed in a `discreet.distance.MixedSpace`, and its ``metric``; no missing values.
+        Records placed in a `discreet.numerics.distance.space.MixedSpace`, and its ``metric``; no missing values.
     groups
         The group of each record, numbered from 0.
     """

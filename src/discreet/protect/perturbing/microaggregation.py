@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.distance import MixedSpace, Points
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.method_cards import method
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.method_cards import method
 from discreet.microdata import Microdata
+from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.perturbing.group_values import (
     Categories,
@@ -43,7 +43,7 @@ from discreet.protect.perturbing.series_blocks import curves, one_row_each
 from discreet.protect.treatment import Change, Stream, Treatment
 
 if TYPE_CHECKING:
-    from discreet.distance.kernels import Metric
+    from discreet.numerics.distance.kernels import Metric
 
 
 Missing = Literal["apart", "observed"]

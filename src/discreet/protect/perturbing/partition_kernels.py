@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled
 
 
 @compiled

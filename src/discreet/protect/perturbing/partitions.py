@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.distance import Points
-from discreet.mdav.groups import groups_of_variable_size, mixed_groups_of_at_least
+from discreet.core.arrays import Floats, Integers
+from discreet.numerics.distance.space import Points
+from discreet.numerics.mdav.groups import groups_of_variable_size, mixed_groups_of_at_least
 
 if TYPE_CHECKING:
-    from discreet.distance.kernels import Metric
+    from discreet.numerics.distance.kernels import Metric
 
 
 Method = Literal["mdav", "v-mdav", "univariate", "ranking", "projection", "clustering", "random", "labels"]

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Work
-from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy
-from discreet.method_cards import method
+from discreet.core.cards import Work
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
 from discreet.protect.columns import existing

@@ -11,8 +11,10 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import dp
-from discreet.arrays import Floats, Integers, Words
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Floats, Integers, Words
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.randomness import KeyedDraws
+from discreet.core.wording import type_name
 from discreet.protect.coded_columns import coded, crossed
 from discreet.protect.drawn_records import changed
 from discreet.protect.perturbing.transition_matrices import (
@@ -26,8 +28,6 @@ from discreet.protect.perturbing.transition_matrices import (
     whole_weights,
 )
 from discreet.protect.treatment import Stream
-from discreet.randomness import KeyedDraws
-from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from discreet.protect.perturbing.pram import Pram
@@ -162,7 +162,7 @@ class Block:
 
     def randomized(self, stream: Stream) -> dict[str, pl.Series]:
         """Draw the new values of every record."""
-        from discreet.alias_tables import alias_tables, draw
+        from discreet.numerics.alias_tables import alias_tables, draw
 
         if not self.levels.height:
             return {name: self.table[name] for name in self.names}
@@ -203,7 +203,7 @@ class Lookup:
     @classmethod
     def of(cls, block: Block, strata: Sequence[str], draws: KeyedDraws) -> Lookup:
         """Make the tables of a block."""
-        from discreet.alias_tables import alias_tables
+        from discreet.numerics.alias_tables import alias_tables
 
         cut, other = alias_tables(block.laws.reshape(-1, max(block.levels.height, 1)))
         known = block.counted.select(*block.names, *strata).with_columns(pl.Series(_ROW, block.rows))
@@ -211,7 +211,7 @@ class Lookup:
 
     def drawn(self, table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
         """Draw the new values of a batch."""
-        from discreet.alias_tables import draw
+        from discreet.numerics.alias_tables import draw
 
         if not self.levels.height:
             return {name: table[name] for name in self.names}

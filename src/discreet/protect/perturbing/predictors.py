@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 

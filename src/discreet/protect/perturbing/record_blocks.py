@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.distance import Points
+from discreet.core.arrays import Integers
+from discreet.numerics.distance.space import Points
 
 
 def numbered(table: pl.DataFrame, by: Sequence[str]) -> Integers:

@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import DiscreetWarning, ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
 from discreet.microdata import Microdata
-from discreet.parameters import keep_as_tuples
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,

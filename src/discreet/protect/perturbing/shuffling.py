@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
 from discreet.microdata import Microdata
-from discreet.parameters import keep_as_tuples
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
@@ -148,7 +148,7 @@ def _drawn(
     values: Floats, given: Predictors, rows: Integers, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Draw normal scores for the records, given what they know; also how much the correlations were repaired."""
-    from discreet.copula.correlation import nearest_correlation, root_of
+    from discreet.numerics.copula.correlation import nearest_correlation, root_of
 
     p, beside = values.shape[1], given.matrix[rows]
     raw = 2 * np.sin(np.pi / 6 * rank_correlation(np.hstack([values, beside])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 
 _TREE_COLUMNS = 20
 """Columns beyond which a k-d tree looks at nearly every record, so that comparing all of them is faster."""

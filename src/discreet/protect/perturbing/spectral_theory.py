@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, ParameterError
 
 Statistic = Literal["mean", "cov"]
 SpectralSource = Literal["O", "P", "J", "original"]

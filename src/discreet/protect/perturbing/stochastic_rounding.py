@@ -12,14 +12,14 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Words
-from discreet.citations import HUNDEPOOL_2012
-from discreet.errors import ColumnError, ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Floats, Words
+from discreet.core.citations import HUNDEPOOL_2012
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import Aside, ByRecord, Change, Stream, Treatment
-from discreet.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
 
 
 @method(

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 
 
 def even_change(size: int, change: float) -> Floats:

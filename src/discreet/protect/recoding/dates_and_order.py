@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Words
-from discreet.errors import ColumnError, ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Words
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import KeyedDraws
+from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, grouped_numbers
 from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
-from discreet.randomness import KeyedDraws
-from discreet.wording import type_name
 
 _CALENDAR = 3_652_059  # days from the year 1 to the year 9999
 

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Words
-from discreet.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Words
+from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.wording import type_name
 from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.values import is_categorical
-from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
-from discreet.wording import type_name
 
 _SINGLE_VALUES = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
 

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Words
-from discreet.cards import Work
-from discreet.citations import HUNDEPOOL_2012
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Floats, Words
+from discreet.core.cards import Work
+from discreet.core.citations import HUNDEPOOL_2012
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.treatment import ByRecord, Change, Stream, Treatment

@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Flags
+from discreet.core.arrays import Flags
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.method_cards import method
+from discreet.core.values import canonical_text
 from discreet.dp.contributions import refuse_several_records
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy
 from discreet.hierarchy import Hierarchy
-from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.generalizing.coded_keys import coded_key
@@ -32,7 +33,6 @@ from discreet.protect.sampling.sampling_privacy import (
     telling_share,
 )
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.value_text import canonical_text
 
 Score = Literal["granularity", "classification", "group-size"]
 

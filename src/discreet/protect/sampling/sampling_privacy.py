@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 
 _CAUTION = 1 + 1e-9
 _GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))

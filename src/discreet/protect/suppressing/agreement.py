@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.suppression_kernels import add_agreeing, numbered
 
 Among = Literal["showing as much", "showing all of it", "all"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.arrays import Codes, Floats, Integers
+from discreet.core.arrays import Codes, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Integers
 
 
 @dataclass(frozen=True)

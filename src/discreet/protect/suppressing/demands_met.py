@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.arrays import Codes, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Codes, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.protect.suppressing.agreement import CountedRows, Demand
 from discreet.protect.suppressing.alike_records import Alike
 from discreet.protect.suppressing.suppression_merging import merge_until_met, restore_whole_classes

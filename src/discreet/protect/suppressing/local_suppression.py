@@ -17,12 +17,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.cards import Work
-from discreet.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
+from discreet.core.arrays import Codes, Flags, Floats, Integers
+from discreet.core.cards import Work
+from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.method_cards import method
 from discreet.engine.comparable import distinct_values
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.treatment import Change, Stream, Treatment

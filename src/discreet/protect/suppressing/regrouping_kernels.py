@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.compiling import ZERO, compiled, inner
+from discreet.core.arrays import Codes, Flags, Floats, Integers
+from discreet.core.compiling import ZERO, compiled, inner
 
 _LESS = 1e-9  # what counts as an improvement
 

@@ -14,19 +14,18 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Integers, Words
+from discreet.core.arrays import Flags, Integers, Words
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.wording import percent, type_name
 from discreet.engine import ByRecord
-from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
-from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.drawn_records import DrawnRecords
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.results import percent
-from discreet.wording import type_name
 
 _MOST_DRAWN_FROM = 10**9
 """NumPy draws without replacement from fewer than so many."""

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Codes, Flags, Integers, Words
+from discreet.core.arrays import Codes, Flags, Integers, Words
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.drawn_records import changed

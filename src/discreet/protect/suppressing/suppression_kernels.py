@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Codes, Flags, Floats, Integers
+from discreet.core.compiling import compiled, inner
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)

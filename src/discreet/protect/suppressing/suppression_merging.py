@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, Demand, summed
 from discreet.protect.suppressing.alike_records import Alike
 from discreet.protect.suppressing.suppression_kernels import numbered, numbered_beside

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.arrays import Codes, Flags
-from discreet.errors import DiscreetError
+from discreet.core.arrays import Codes, Flags
+from discreet.core.errors import DiscreetError
+from discreet.core.wording import percent
 from discreet.protect.suppressing.agreement import CountedRows, Demand
 from discreet.protect.suppressing.demands_met import Problem
-from discreet.results import percent
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, bits, summed
 from discreet.protect.suppressing.regrouping_kernels import Fillings, Offers, fill_up, gather, improve
 from discreet.protect.suppressing.suppression_kernels import numbered_beside

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, Demand, bits
 from discreet.protect.suppressing.suppression_kernels import give_back, numbered, serve_the_stranded
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compiling import compiled, inner
+from discreet.core.compiling import compiled, inner
 from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
 from discreet.protect.swapping.record_swap_kernels import find_partner, free_tree
 

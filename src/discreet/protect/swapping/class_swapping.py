@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.citations import DALENIUS_REISS_1982
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.citations import DALENIUS_REISS_1982
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
+from discreet.core.values import named_among
 from discreet.microdata import Microdata
-from discreet.named_values import named_among
-from discreet.parameters import keep_as_tuples
 from discreet.protect.coded_columns import crossed
 from discreet.protect.generalizing.coded_keys import positions
 from discreet.protect.generalizing.mondrian_partition import Pieces, Watched

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.citations import DALENIUS_REISS_1982
-from discreet.errors import ColumnError, ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Integers
+from discreet.core.citations import DALENIUS_REISS_1982
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
 from discreet.protect.columns import existing

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.cards import Work
-from discreet.errors import ColumnError, ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Integers
+from discreet.core.cards import Work
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units
 from discreet.protect.columns import existing, group_column
@@ -22,7 +23,6 @@ from discreet.protect.drawn_records import DrawnRecords
 from discreet.protect.swapping.standing_out import StandingOut
 from discreet.protect.swapping.swapping_by_classes import ClassSwap, moved_records
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.results import percent
 
 
 @method(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.protect.coded_columns import Units, coded, crossed
 
 _TRIES = 32

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers, Words
+from discreet.core.arrays import Integers, Words
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.drawn_records import DrawnRecords

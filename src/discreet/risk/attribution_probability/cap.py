@@ -12,14 +12,15 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfFile, OfPair, measure
+from discreet.core.cards import Figure, OfFile, OfPair, measure
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
+from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.attribution_counts import original_only
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Measure, percent
 from discreet.risk.attribution_probability.cap_attack import (
     Attack,
     Link,

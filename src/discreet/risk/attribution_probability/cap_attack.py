@@ -10,7 +10,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.results import Detail
+from discreet.core.wording import type_name
 from discreet.engine import Missing
 from discreet.engine.attribution_counts import (
     JointCounts,
@@ -21,9 +24,7 @@ from discreet.engine.attribution_counts import (
 )
 from discreet.engine.comparable import as_text, must_be_released
 from discreet.engine.precision import Setting
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
-from discreet.results import Detail
 from discreet.risk.attribution_probability.cap_scores import (
     CellScores,
     Guess,
@@ -41,7 +42,6 @@ from discreet.risk.attribution_probability.intervals import (
     coarsened,
     overlapping,
 )
-from discreet.wording import type_name
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats, Integers
+from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.engine.attribution_counts import Grouping, JointCounts
 
 Unmatched = Literal["exclude", "zero", "nearest"]

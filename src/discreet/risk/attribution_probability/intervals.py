@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.attribution_counts import Grouping, JointCounts
 from discreet.engine.comparable import as_text, distinct_values, must_be_released
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 
 Strategy = Literal["equal_frequency", "equal_length"]

@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfFile, measure
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.values import named_among
+from discreet.core.wording import percent
 from discreet.engine import ClassCounts, Missing
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.named_values import named_among
-from discreet.parameters import checked
-from discreet.results import Measure, percent
 from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
 from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
 from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats

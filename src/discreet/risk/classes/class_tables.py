@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import ParameterError
+from discreet.core.results import Detail
 from discreet.engine import Missing
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.results import Detail
 from discreet.risk.classes.company import company_parameters
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet import engine
+from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.microdata import Microdata
-from discreet.results import percent
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfFile, measure
-from discreet.citations import SWEENEY_2002
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.citations import SWEENEY_2002
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.class_tables import class_rows
 from discreet.risk.classes.company import company_caveats, company_figures, heads_of, nobody_knows
 

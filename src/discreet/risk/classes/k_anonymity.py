@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.caveats import WEIGHTS_UNUSED, Caveat
-from discreet.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
+from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.caveats import WEIGHTS_UNUSED, Caveat
+from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import identity_detail
 from discreet.risk.classes.company import (
     Heads,

@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfFile, measure
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine import Missing
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import company_parameters, heads_of
 from discreet.risk.classes.k_anonymity import key_caveats, records_below
 

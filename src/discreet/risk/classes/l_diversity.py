@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import percent, shown, type_name
 from discreet.engine import ClassCounts, Missing
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters
 from discreet.risk.classes.company import (
     Heads,
@@ -26,7 +27,6 @@ from discreet.risk.classes.company import (
     heads_of,
     nobody_knows,
 )
-from discreet.wording import type_name
 
 Kind = Literal["distinct", "entropy", "recursive"]
 

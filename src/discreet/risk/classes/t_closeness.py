@@ -12,14 +12,15 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.earth_mover import hierarchical_emd, ordered_emd
+from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
-from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure, percent, shown
+from discreet.numerics.earth_mover import hierarchical_emd, ordered_emd
 from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
 from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
 from discreet.risk.classes.l_diversity import breaks_of, class_profile, sensitive_caveats

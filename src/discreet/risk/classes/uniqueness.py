@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.citations import SKINNER_ELLIOT_2002
+from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.citations import SKINNER_ELLIOT_2002
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import identity_detail
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.k_anonymity import key_caveats, records_below

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.distance import as_float
-from discreet.errors import ColumnError, ParameterError, load_extra, unknown_name
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError, load_extra, unknown_name
+from discreet.numerics.distance.space import as_float
 
 MOST_PAIRS = 20_000_000  # compared in full; beyond that, blocking columns must be named
 STEPS = (0.05, 0.2, 0.5)  # standard deviations within which two numbers count as close, nearer and nearest

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.distance import as_float
-from discreet.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.numerics.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
+from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import plain_rows
 from discreet.risk.linkage_and_distance.likeness_scores import Kind, reach_of, similarity
 

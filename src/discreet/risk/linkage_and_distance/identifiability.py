@@ -13,19 +13,21 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats
-from discreet.cards import Figure, measure
-from discreet.distance import MixedSpace, nearest
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.side_by_side import (
     check_categorical,
     column_caveats,
     tables_of,
 )
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 
 Weights = Literal["entropy", "none"] | Mapping[str, float]

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
-from discreet.distance import as_float
-from discreet.distance.boxes import in_boxes
-from discreet.errors import ColumnError, ParameterError
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.randomness import Seed, generator
+from discreet.numerics.distance.boxes import in_boxes
+from discreet.numerics.distance.space import as_float
 
 
 @dataclass(frozen=True)

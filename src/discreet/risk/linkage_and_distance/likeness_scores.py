@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 
 Kind = Literal["gauss", "linear", "exp", "squared", "step"]
 

@@ -14,11 +14,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.cards import UNSET, Figure, OfPair, TwoFiles, measure
-from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest, ties_within
-from discreet.errors import ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.cards import UNSET, Figure, OfPair, TwoFiles, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest, ties_within
+from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import precise_alike
 from discreet.pairs.side_by_side import (
@@ -27,9 +32,6 @@ from discreet.pairs.side_by_side import (
     placed,
     tables_of,
 )
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.interval_disclosure import (
     Disclosed,

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.frames import has_row_order
-from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 
 

@@ -14,11 +14,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
-from discreet.distance import Distance, MixedSpace, Points, nearest
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import Distance, MixedSpace, Points
 from discreet.pairs.precision import Setting, stated_precision
 from discreet.pairs.side_by_side import (
     Tolerances,
@@ -27,9 +32,6 @@ from discreet.pairs.side_by_side import (
     plain_rows,
     side_by_side,
 )
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space
 from discreet.risk.linkage_and_distance.shared_neighbors import neighbor_lists, sensitivity_table, sni_at

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.distance import MixedSpace, Points, nearest, ties_within
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Integers
+from discreet.core.randomness import Seed, generator
+from discreet.numerics.distance.search import nearest, ties_within
+from discreet.numerics.distance.space import MixedSpace, Points
 
 FULL_ASSIGNMENT = 5_000  # records on the longer side for which all pairs are weighed
 CANDIDATES = 20  # nearest originals (and released records) that are weighed beyond that

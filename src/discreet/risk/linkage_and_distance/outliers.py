@@ -13,16 +13,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats
-from discreet.cards import Figure, OfPair, measure
-from discreet.distance import as_float
-from discreet.distance.boxes import Likeness
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
+from discreet.numerics.distance.boxes import Likeness
+from discreet.numerics.distance.space import as_float
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.side_by_side import check_categorical, tables_of
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.fuzzy_match import Attack, Comparison, attack
 from discreet.risk.linkage_and_distance.likeness_scores import Kind

@@ -14,19 +14,21 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Integers
-from discreet.cards import Figure, measure
-from discreet.distance import MixedSpace, nearest
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.side_by_side import (
     check_categorical,
     column_caveats,
     tables_of,
 )
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 
 Noise = Literal["ignore", "risky"]
@@ -244,7 +246,7 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    from discreet.distance.kernels import shared_counts
+    from discreet.numerics.distance.kernels import shared_counts
 
     n, k = lists.shape
     left = np.repeat(np.arange(n), k)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
-from discreet.distance import as_float
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.numerics.distance.space import as_float
 
 Rule = Literal["zscore", "tukey", "mad"]
 

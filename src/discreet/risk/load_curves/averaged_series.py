@@ -19,16 +19,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfFile, measure
-from discreet.dominance import Negative
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.mdav.groups import groups_of_at_least
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.verdicts import Figure as FigureValue
+from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent, shown
-from discreet.results import Figure as FigureValue
+from discreet.numerics.dominance import Negative
+from discreet.numerics.mdav.groups import groups_of_at_least
 from discreet.risk.load_curves.insiders import Insiders, find_groups, what_insiders_learn
 from discreet.risk.load_curves.publication import Curves, Publication, Rules
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.dominance import Contributions, Negative, contributions, dominated, p_percent
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import InputError, ParameterError
+from discreet.numerics.dominance import Contributions, Negative, contributions, dominated, p_percent
 
 
 @dataclass(frozen=True)

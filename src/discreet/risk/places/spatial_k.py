@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.cards import Figure, measure
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.geography import CoordinateSystem, Places, places_of
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
+from discreet.numerics.geography import CoordinateSystem, Places, places_of
 from discreet.risk.classes.company import records_only
 from discreet.risk.places.spatial_population import people_in_discs
 from discreet.risk.places.spatial_search import counted_within, has_within

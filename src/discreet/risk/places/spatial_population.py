@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError, load_extra
-from discreet.geography import CoordinateSystem
-from discreet.zones import PolygonZones
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError, load_extra
+from discreet.numerics.geography import CoordinateSystem
+from discreet.numerics.zones import PolygonZones
 
 _CIRCLE_QUARTER = 16
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
 
 _ROUNDING = 1e-12
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.population_models.size_models import Sizes
 

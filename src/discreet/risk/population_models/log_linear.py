@@ -9,16 +9,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.cards import Figure, OfFile, measure
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.formula import parsed
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.k_anonymity import key_caveats
 from discreet.risk.population_models.coded_sample import CodedSample, code_table, coded_sample
 from discreet.risk.population_models.jackknife import interval, jackknife_error

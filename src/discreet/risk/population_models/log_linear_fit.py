@@ -12,8 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.proportional_fitting import AxisMargin, fit_margins
+from discreet.core.arrays import Floats
+from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 
 Term = tuple[int, ...]
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.progress import track
-from discreet.randomness import generator
+from discreet.core.progress import track
+from discreet.core.randomness import generator
 from discreet.risk.population_models.coded_sample import CodedSample
 from discreet.risk.population_models.jackknife import interval, jackknife_error
 from discreet.risk.population_models.log_linear import fit_sample, model_caveats, model_terms, refitted

@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.one_thread import one_thread
+from discreet.core.arrays import Floats, Integers
+from discreet.core.one_thread import one_thread
 from discreet.risk.sample.negative_binomial import mean_reciprocal
 
 

@@ -8,16 +8,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfFile, measure
-from discreet.caveats import WEIGHTS_UNUSED, without
-from discreet.citations import JIANG_2022
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.caveats import WEIGHTS_UNUSED, without
+from discreet.core.citations import JIANG_2022
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
-from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import company_caveats, company_parameters
 from discreet.risk.classes.delta_presence import population_classes
 from discreet.risk.classes.k_anonymity import key_caveats

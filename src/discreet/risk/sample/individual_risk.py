@@ -14,14 +14,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.caveats import WEIGHTS_UNUSED, without
+from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.caveats import WEIGHTS_UNUSED, without
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.class_tables import class_rows
 from discreet.risk.classes.company import GAPS_COUNT, company_figures, company_parameters, nobody_knows
 from discreet.risk.classes.k_anonymity import key_caveats

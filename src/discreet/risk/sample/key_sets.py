@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Bytes, Flags, Integers
+from discreet.core.arrays import Bytes, Flags, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.progress import track
 from discreet.engine import Missing
 from discreet.engine.classes import check_missing, key_names
 from discreet.engine.units import unit_pairs
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.progress import track
 
 KeySet = tuple[int, ...]
 MOST_SETS = 1_000_000

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from discreet.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Integers
 from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, sets_by_size
 
 

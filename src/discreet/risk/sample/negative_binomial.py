@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes
 

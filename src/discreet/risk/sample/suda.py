@@ -11,16 +11,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.cards import Figure, OfFile, measure
-from discreet.caveats import WEIGHTS_UNUSED, without
-from discreet.citations import SKINNER_ELLIOT_2002
+from discreet.core.arrays import Floats, Integers
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.caveats import WEIGHTS_UNUSED, without
+from discreet.core.citations import SKINNER_ELLIOT_2002
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import (
     GAPS_COUNT,
     Heads,

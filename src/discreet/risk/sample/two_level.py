@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.risk.sample.negative_binomial import class_risks
 
 

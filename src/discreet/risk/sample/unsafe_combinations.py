@@ -14,14 +14,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Integers
-from discreet.cards import Figure, OfFile, measure
+from discreet.core.arrays import Flags, Integers
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import (
     GAPS_COUNT,
     company_figures,

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 
 
 def isolation_chance(p: npt.ArrayLike, n: int) -> Floats:

@@ -12,10 +12,10 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.engine import Missing
 from discreet.engine.alignment import comparable, recoded
 from discreet.engine.classes import Recoding
-from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 
 

@@ -16,16 +16,17 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.cards import Figure, OfFile, measure
-from discreet.citations import COHEN_NISSIM_2020
+from discreet.core.arrays import Floats
+from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.verdicts import Figure as FigureValue
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent, shown
-from discreet.results import Figure as FigureValue
 from discreet.risk.classes.class_tables import class_rows
 from discreet.risk.classes.k_anonymity import key_caveats
 from discreet.risk.singling_out.blind_guess import (

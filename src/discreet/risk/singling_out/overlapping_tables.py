@@ -13,16 +13,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, measure
-from discreet.citations import COHEN_NISSIM_2020
+from discreet.core.cards import Figure, measure
+from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.engine.units import unit_pairs
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.k_anonymity import key_caveats
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError
 from discreet.engine.alignment import comparable
-from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.hierarchy import Hierarchy
 
 Coding = Mapping[Any, Any] | Hierarchy

@@ -13,13 +13,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, measure
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.verdicts import Figure as FigureValue
+from discreet.core.wording import percent
 from discreet.engine import Missing
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
-from discreet.results import Figure as FigureValue
 from discreet.risk.classes.k_anonymity import key_caveats, records_below
 from discreet.risk.successive_releases.crossing import (
     Coding,

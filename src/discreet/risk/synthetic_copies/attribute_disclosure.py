@@ -12,14 +12,14 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, measure
-from discreet.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.cards import Figure, measure
+from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
 from discreet.engine.attribution_counts import carry_scores
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
-from discreet.parameters import checked
-from discreet.results import Detail, Measure
 from discreet.risk.synthetic_copies.disclosure_setup import (
     Checked,
     Pair,

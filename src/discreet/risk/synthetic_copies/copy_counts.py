@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from discreet.arrays import Floats, Integers
-from discreet.distance import MixedSpace, Points, nearest
+from discreet.core.arrays import Floats, Integers
+from discreet.core.randomness import Seed, generator
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.pairs.side_by_side import plain_rows
-from discreet.randomness import Seed, generator
 
 _SLACK = 1e-12
 _SURE = 0.01

@@ -13,13 +13,14 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
-from discreet.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.verdicts import Figure as FigureValue
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
-from discreet.results import Figure as FigureValue
 from discreet.risk.synthetic_copies.disclosure_setup import (
     Checked,
     Pair,

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.synthetic_copies.disclosure_table import (
     REASONS,

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import ParameterError
 from discreet.engine.attribution_counts import JointCounts
 from discreet.engine.comparable import as_text
-from discreet.errors import ParameterError
 from discreet.risk.attribution_probability.cap_scores import (
     cell_scores,
     chances,

@@ -10,14 +10,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, measure
-from discreet.citations import KOLB_2024
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.citations import KOLB_2024
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.attribution_probability.cap_attack import as_copies
 from discreet.risk.attribution_probability.intervals import overlapping
 

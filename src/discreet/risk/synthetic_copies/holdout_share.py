@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.distance import MixedSpace, Points, nearest, ties_within
+from discreet.numerics.distance.search import nearest, ties_within
+from discreet.numerics.distance.space import MixedSpace, Points
 
 _NORMAL = 1.96
 

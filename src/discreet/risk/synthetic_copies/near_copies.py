@@ -9,8 +9,12 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, measure
-from discreet.errors import ParameterError
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, stated_precision
 from discreet.pairs.side_by_side import (
@@ -18,9 +22,6 @@ from discreet.pairs.side_by_side import (
     placed,
     side_by_side,
 )
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.synthetic_copies.copy_counts import Found, TellingColumn, count_copies, telling_columns
 from discreet.risk.synthetic_copies.holdout_share import closer_to_original

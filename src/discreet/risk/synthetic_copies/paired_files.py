@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
+from discreet.core.errors import ParameterError
 from discreet.engine.attribution_counts import (
     JointCounts,
     SharedClasses,
@@ -18,7 +19,6 @@ from discreet.engine.attribution_counts import (
     key_counts,
     shared_classes,
 )
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision
 from discreet.risk.attribution_probability.cap_attack import as_copies

@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, measure
-from discreet.citations import KOLB_2024
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.citations import KOLB_2024
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, files_alike, stated_precision
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
 from discreet.risk.sample.key_sets import CodedKeys, checked_size, coded_keys
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 

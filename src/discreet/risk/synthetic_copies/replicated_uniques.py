@@ -10,15 +10,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, measure
-from discreet.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure, Release, Step
+from discreet.core.wording import percent
 from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
 from discreet.engine.comparable import must_be_released
-from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, Release, Step, percent
 from discreet.risk.attribution_probability.intervals import coarsened, overlapping
 from discreet.risk.synthetic_copies.disclosure_table import identity_shares, missing_key
 from discreet.risk.synthetic_copies.disclosure_words import and_, key_caveats

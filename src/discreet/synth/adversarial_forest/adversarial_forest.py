@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from discreet.errors import ParameterError
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.adversarial_forest.contest import Contest
 from discreet.synth.adversarial_forest.fitted import FittedForest
 from discreet.synth.adversarial_forest.leaves import leaves_of

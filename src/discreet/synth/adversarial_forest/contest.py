@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.progress import track
-from discreet.randomness import generator
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.progress import track
+from discreet.core.randomness import generator
+from discreet.numerics.trees.coding import encode
+from discreet.numerics.trees.growing import grow_classification
+from discreet.numerics.trees.tree import Tree
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
-from discreet.trees import Tree, encode, grow_classification
 
 MOST_BINS = 256  # of a number, while telling records apart; the leaves keep the numbers themselves
 
@@ -32,7 +34,7 @@ class Contest:
     """
 
     def __init__(self, variables: Sequence[Variable], widths: Sequence[int], weights: Floats | None) -> None:
-        from discreet.trees import Feature
+        from discreet.numerics.trees.coding import Feature
 
         self.features = [
             Feature.numeric(one.values, max_bins=MOST_BINS) if one.is_number else Feature.category(one.levels)

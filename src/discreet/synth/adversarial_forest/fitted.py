@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Floats
+from discreet.core.arrays import Array, Flags, Floats
 from discreet.microdata import Microdata
 from discreet.synth.adversarial_forest.leaves import Leaves
 from discreet.synth.forms import CategoryForm

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, Codes, Flags, Floats, Integers
+from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
+from discreet.numerics.trees.coding import Feature
+from discreet.numerics.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
 from discreet.synth.adversarial_forest.contest import MOST_BINS
 from discreet.synth.variables import Variable
-from discreet.trees import Feature, Tree
-from discreet.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT
 
 Numbers = Literal["normal", "uniform", "observed"]
 
@@ -227,7 +227,7 @@ def _pruned(
 
     Where a branch has fewer real records than a leaf must have, the split above it goes: its other branch takes all.
     """
-    from discreet.trees.walk_kernels import walk
+    from discreet.numerics.trees.walk_kernels import walk
 
     nodes, by_level = tree.nodes.copy(), tree.by_level.copy()
     shares = np.ascontiguousarray(tree.figures[:, LEFT_SHARE]).copy()

@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.one_thread import one_thread
-from discreet.randomness import Seed
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.one_thread import one_thread
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.all_others.fitted import FittedAllOthers
 from discreet.synth.all_others.models import Noise, Settings
 from discreet.synth.all_others.records import Records, fit_all

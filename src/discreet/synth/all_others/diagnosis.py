@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
-from discreet.results import Detail, Measure, percent, shown
 from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE, switch_moments
 from discreet.synth.forms import NumberForm
 from discreet.synth.variables import Variable

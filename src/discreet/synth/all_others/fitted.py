@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.one_thread import one_thread
+from discreet.core.randomness import Seed
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.one_thread import one_thread
-from discreet.randomness import Seed
-from discreet.results import Measure
 from discreet.synth.all_others.models import ColumnModel
 from discreet.synth.all_others.records import Records, Scene
 from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE, switch

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.synth.all_others.selection import Selector
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import multinomial_fit, newton_logit, softmax

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Codes, Flags, Floats, Integers
-from discreet.one_thread import one_thread
+from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
+from discreet.core.one_thread import one_thread
 from discreet.synth.all_others.models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others.selection import select
 from discreet.synth.forms import CategoryForm, Form, NumberForm

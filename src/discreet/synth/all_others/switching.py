@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
 
 NO_SWITCH_IS_PRIVATE = (
     "the Laplace switch is not differentially private whatever epsilon is: its noise is one-sided, its models see the "

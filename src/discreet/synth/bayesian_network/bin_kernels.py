@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.compiling import compiled
+from discreet.core.arrays import Floats
+from discreet.core.compiling import compiled
 
 _EVEN = 1e-6  # of a bin: how far borders may be from equally spaced ones for a bin to be found by its place
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.dp import rational_epsilon
-from discreet.guarantees import DifferentialPrivacy
 from discreet.synth.bayesian_network.structure import Node
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.bayesian_network.laws import CellLaw

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

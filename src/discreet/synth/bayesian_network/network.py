@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Floats, Integers
-from discreet.declared_types import all_declared, is_range
+from discreet.core.arrays import Floats, Integers
+from discreet.core.declared_types import all_declared, is_range
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
 from discreet.dp.contributions import refuse_several_records
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata, require_microdata
-from discreet.randomness import Seed
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.budgets import Budgets, claimed, shared_table
 from discreet.synth.bayesian_network.coding import (
     Attribute,
@@ -62,7 +63,7 @@ class BayesianNetwork(Synthesizer):
     Columns are cut into bins. One after the other they are placed into a network, each with the few columns that say
     most about it (mutual information) as parents, and drawn from its counts given them (PrivBayes: Zhang et al. 2017;
     DataSynthesizer: Ping et al. 2017). With ``epsilon`` the choice and the counts carry noise, and where the fit has no
-    seed the synthetic file is differentially private (`discreet.guarantees`).
+    seed the synthetic file is differentially private (`discreet.core.guarantees`).
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 
 USEFULNESS = 4.0
 _DENSE = 20_000_000

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 
 WithinBin = Literal["uniform", "empirical", "histogram2", "spikes+uniform"]
 WAYS: tuple[WithinBin, ...] = ("uniform", "empirical", "histogram2", "spikes+uniform")

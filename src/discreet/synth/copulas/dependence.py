@@ -9,12 +9,12 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.copula import fit_gaussian, nearest_correlation
-from discreet.copula.fitting import Matching
-from discreet.copula.matching import BOUND
-from discreet.errors import ParameterError
-from discreet.progress import track
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.progress import track
+from discreet.numerics.copula.correlation import nearest_correlation
+from discreet.numerics.copula.fitting import Matching, fit_gaussian
+from discreet.numerics.copula.matching import BOUND
 from discreet.synth.copulas.dimensions import Dimension, mean_scores
 from discreet.synth.from_aggregates.latent import LatentPairs
 from discreet.synth.synthesizer import Stream
@@ -62,7 +62,7 @@ def shared_information(
     stream: Stream,
     progress: bool,
 ) -> Latent:
-    """Match mutual information pair by pair (`discreet.copula.fit_gaussian`), long columns in quantile groups."""
+    """Match mutual information pair by pair (`fit_gaussian`), long columns in quantile groups."""
     coarse = [dimension.grouped(groups) for dimension in dimensions]
     wanted = np.eye(len(coarse))
     beyond = 0

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Codes, Flags, Floats, Integers
-from discreet.copula.information import dense
-from discreet.copula.margins import EmpiricalMargin
+from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
+from discreet.numerics.copula.information import dense
+from discreet.numerics.copula.margins import EmpiricalMargin
 from discreet.synth.copulas.margins import ColumnMargin, Margin, MarginKind, of_levels, of_values
 from discreet.synth.forms import CategoryForm, Form, NumberForm
 from discreet.synth.variables import Variable

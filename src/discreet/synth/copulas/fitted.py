@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.copula.correlation import root_of
-from discreet.copula.margins import EmpiricalMargin
-from discreet.errors import load_extra
+from discreet.core.arrays import Floats
+from discreet.core.errors import load_extra
 from discreet.microdata import Microdata
+from discreet.numerics.copula.correlation import root_of
+from discreet.numerics.copula.margins import EmpiricalMargin
 from discreet.synth.copulas.margins import ColumnMargin, given_a_value
 from discreet.synth.forms import Form, NumberForm, restored_form
 from discreet.synth.sequential.stratified import Strata

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from discreet.arrays import Floats
-from discreet.copula.fitting import Matching
-from discreet.errors import ParameterError, unknown_name
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
+from discreet.numerics.copula.fitting import Matching
 from discreet.synth.copulas.dependence import Dependence, latent_correlations, shared_information
 from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling
@@ -62,7 +63,7 @@ class GaussianCopula(Synthesizer):
     groups
         Numbers are matched on so many quantile groups, for mutual information.
     matching
-        How information is matched; see `discreet.copula.fit_gaussian`.
+        How information is matched; see `discreet.numerics.copula.fitting.fit_gaussian`.
     special_codes
         ``{column: [codes]}``: values that are no numbers, or at which numbers pile up (0 for amounts).
     strata

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.synth.copulas.dimensions import Dimension
 
 _ROUNDS = 6

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.copula.margins import EmpiricalMargin
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.numerics.copula.margins import EmpiricalMargin
 
 MarginKind = Literal["empirical", "smoothed", "parametric"]
 
@@ -142,7 +142,7 @@ def given_a_value(uniform: Floats, states: EmpiricalMargin, correlation: float, 
     """
     from scipy.special import ndtri
 
-    from discreet.copula.matching import bivariate_normal_cdf
+    from discreet.numerics.copula.matching import bivariate_normal_cdf
 
     place = int(np.argmax(states.levels < ordinary))
     if abs(correlation) < _EDGE or not states.levels[place] < ordinary:

@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.microdata import Columns, Microdata
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.copulas.dimensions import Dimension, laid_out
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, Model
 from discreet.synth.copulas.margins import FAMILIES, MARGINS, MarginKind

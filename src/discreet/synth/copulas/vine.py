@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.copula import fit_d_vine
-from discreet.errors import ParameterError, load_extra, unknown_name
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError, load_extra, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
+from discreet.numerics.copula.fitting import fit_d_vine
 from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling, VineCoupling
 from discreet.synth.copulas.margins import FAMILIES, MarginKind

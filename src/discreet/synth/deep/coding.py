@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, Codes, Flags, Floats, Singles
+from discreet.core.arrays import Array, Codes, Flags, Floats, Singles
 from discreet.networks.number_coding import ModeCoding, ScoreCoding
 from discreet.networks.tables import CodedTable
 from discreet.synth.synthesizer import Stream

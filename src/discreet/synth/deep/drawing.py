@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Array, Codes, Floats, Singles
-from discreet.errors import load_extra
+from discreet.core.arrays import Array, Codes, Floats, Singles
+from discreet.core.errors import load_extra
 
 if TYPE_CHECKING:
     from discreet.synth.deep.fitted_network import FittedNetwork

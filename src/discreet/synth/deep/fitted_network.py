@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Floats
-from discreet.errors import InputError, load_extra
+from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.errors import InputError, load_extra
 from discreet.microdata import Microdata
 from discreet.synth.deep.coding import LevelCoding, TableCoding
 from discreet.synth.deep.drawing import draw_from

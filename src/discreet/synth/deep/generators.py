@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
 from discreet.synth.deep.coding import NumberCoding
 from discreet.synth.deep.training_plan import _Network, documented
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.errors import DiscreetError, ParameterError, load_extra
-from discreet.method_cards import method
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import DiscreetError, ParameterError, load_extra
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
 from discreet.networks.tokens import RowTokenizer, TokenColumn
-from discreet.randomness import Seed
 from discreet.synth.deep.coding import repeated
 from discreet.synth.deep.fitted_network import shape_of
 from discreet.synth.deep.training_plan import _Network, _told, documented

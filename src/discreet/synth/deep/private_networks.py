@@ -17,14 +17,14 @@ from typing import Any, Self
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ParameterError, load_extra
+from discreet.core.method_cards import method
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
 from discreet.dp.regression.private_descent import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
-from discreet.errors import ParameterError, load_extra
-from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.progress import track
-from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import Attribute, levels_of
 from discreet.synth.deep.fitted_network import shape_of
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals

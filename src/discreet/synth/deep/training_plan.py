@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Flags
-from discreet.errors import ParameterError, load_extra
-from discreet.microdata import Columns, Microdata
-from discreet.progress import track
-from discreet.randomness import Seed
+from discreet.core.arrays import Flags
+from discreet.core.errors import ParameterError, load_extra
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.deep.coding import NumberCoding, TableCoding
 from discreet.synth.deep.fitted_network import FittedNetwork
 from discreet.synth.intake import Weights

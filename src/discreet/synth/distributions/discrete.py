@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import ParameterError
-from discreet.randomness import Seed
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed
 from discreet.synth.distributions.draws import Draws, Size, uniforms
 
 Search = Literal["binary", "linear", "alias"]
@@ -63,7 +63,7 @@ def discrete_inverse(
     shares = uniforms(size, uniform, seed)
     q = len(levels)
     if search == "alias":
-        from discreet.alias_tables import alias_tables
+        from discreet.numerics.alias_tables import alias_tables
 
         (own,), (other,) = alias_tables((chances / chances.sum())[np.newaxis])
         column = np.minimum((shares * q).astype(np.int64), q - 1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.core.randomness import Seed
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.randomness import Seed
-from discreet.results import Measure
 from discreet.synth.distributions.draws import Draws
 from discreet.synth.distributions.records import Records
 

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed, generator
 
 #: A sampler is a function of a NumPy generator and a number of draws; a frozen scipy distribution does, too.
 Sampler = Callable[[np.random.Generator, int], Any]

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError, near_misses
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError, near_misses
+from discreet.core.randomness import Seed, generator
 from discreet.synth.distributions.draws import Draws, Size, shape_of
 
 FitMethod = Literal["auto", "ml", "moments"]

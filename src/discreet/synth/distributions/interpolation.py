@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.randomness import Seed, generator
 from discreet.synth.distributions.draws import Draws, count_of
 from discreet.synth.distributions.records import Records
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
-from discreet.randomness import Seed
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed
 from discreet.synth.distributions.draws import Draws, Size, count_of, uniforms
 
 _KNOTS = 1025

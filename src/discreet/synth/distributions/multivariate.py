@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed, generator
 from discreet.synth.distributions.draws import Draws, count_of
 
 Root = Literal["cholesky", "spectral"]
@@ -95,7 +95,7 @@ def covariance_root(
     if values.min(initial=0.0) < -tolerance * scale:
         raise ParameterError(
             f"covariance has a negative eigenvalue ({values.min():.3g}), so it is the covariance of nothing. "
-            "discreet.copula.nearest_correlation mends a correlation matrix."
+            "discreet.numerics.copula.correlation.nearest_correlation mends a correlation matrix."
         )
     values = np.maximum(values, 0.0)
     if method == "spectral":

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
 

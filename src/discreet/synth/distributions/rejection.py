@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Flags
-from discreet.errors import ParameterError
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Array, Flags
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed, generator
 from discreet.synth.distributions.discrete import discrete_inverse
 from discreet.synth.distributions.draws import Draws, Sampler, as_sampler, count_of
 

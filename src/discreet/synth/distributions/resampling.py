@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed, generator
 from discreet.synth.distributions.draws import Draws, count_of
 from discreet.synth.distributions.multivariate import covariance_root
 from discreet.synth.distributions.records import Records

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.distance import MixedSpace, nearest
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.randomness import Seed, generator
+from discreet.numerics.distance.search import nearest
+from discreet.numerics.distance.space import MixedSpace
 from discreet.synth.distributions.draws import Draws
 from discreet.synth.distributions.records import Records
 

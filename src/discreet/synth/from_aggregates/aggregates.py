@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers, Objects
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.arrays import Floats, Integers, Objects
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.synth.forms import decimals_of
 
 Given = float | Mapping[Any, float]

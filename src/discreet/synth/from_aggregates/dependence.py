@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.copula import nearest_correlation
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.numerics.copula.correlation import nearest_correlation
 from discreet.synth.from_aggregates.latent import LatentPairs
 from discreet.synth.from_aggregates.unit_margins import UnitMargin
 

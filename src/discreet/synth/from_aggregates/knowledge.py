@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.wording import type_name
 from discreet.synth.from_aggregates.aggregates import (
     ASSUMED,
     BETWEEN,
@@ -26,7 +27,6 @@ from discreet.synth.from_aggregates.aggregates import (
     derived_records,
 )
 from discreet.synth.from_aggregates.unit_margins import NATURES, UnitMargin
-from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro

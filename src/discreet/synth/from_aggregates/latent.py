@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 from discreet.synth.from_aggregates.unit_margins import UnitMargin
 
 _TERMS = 80

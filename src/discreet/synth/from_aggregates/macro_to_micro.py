@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.method_cards import method
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
-from discreet.randomness import Seed, generator
 from discreet.synth.from_aggregates.aggregates import (
     BETWEEN,
     EXTERNAL,

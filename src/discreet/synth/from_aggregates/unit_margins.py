@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 from discreet.synth.distributions.families import from_moments
 
 Nature = Literal["amount", "signed", "share", "flag", "count"]

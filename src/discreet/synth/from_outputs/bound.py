@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.synth.from_outputs.columns import Column, Factor, evaluated
 
 LossScale = Literal["raw", "se", "precision"]

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.synth.from_outputs.bound import Bound
 from discreet.synth.from_outputs.columns import Column, Factor, design
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.synth.from_outputs.printed import printed_unit
 
 Kind = Literal["nominal", "ordered", "integer", "numeric", "weight"]

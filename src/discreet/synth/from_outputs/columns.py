@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 
 VALUE, LOOKUP, BETWEEN, LOG, POWER = range(5)

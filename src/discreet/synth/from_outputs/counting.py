@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
 from discreet.synth.from_outputs.bound import Bound, BoundTable, Form
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook

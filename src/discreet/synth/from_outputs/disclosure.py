@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
-from discreet.results import Detail, Measure, percent
 from discreet.risk.attribution_probability.cap import attribution
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.microdata import Metadata, Microdata
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 

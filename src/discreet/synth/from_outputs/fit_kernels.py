@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Flags, Floats
+from discreet.core.compiling import compiled, inner
 
 _FAR = 30.0
 

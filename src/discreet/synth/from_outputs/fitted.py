@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 
 from discreet._version import __version__
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed
+from discreet.core.results import Detail, Measure
+from discreet.core.values import jsonable
 from discreet.microdata import Microdata
-from discreet.randomness import Seed
-from discreet.results import Detail, Measure, jsonable
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.disclosure import attribution_beyond_holdout
 from discreet.synth.from_outputs.file_frame import empty_file, frame_of

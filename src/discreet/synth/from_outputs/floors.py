@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import Factor, evaluated
 from discreet.synth.from_outputs.counting import Condition

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.synth.from_outputs.bound import BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.bound_model import BoundModel, inverted
 from discreet.synth.from_outputs.columns import evaluated

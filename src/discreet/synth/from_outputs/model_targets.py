@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, unknown_name
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import (

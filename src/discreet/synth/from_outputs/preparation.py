@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.synth.from_outputs.bound import Bound, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.counting import (

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.described import made_from
-from discreet.errors import ParameterError
-from discreet.parameters import typed_parameters
-from discreet.proportional_fitting import GroupMargin, fit_margins
+from discreet.core.arrays import Floats
+from discreet.core.described import made_from
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import typed_parameters
+from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.from_outputs.codebook import Codebook
 
 

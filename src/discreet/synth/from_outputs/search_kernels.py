@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled, inner
 from discreet.synth.from_outputs.columns import BETWEEN, LOG, LOOKUP, POWER, Columns
 
 LOGIT, LINEAR, TABLE, MEANS, MEDIANS, CORRELATION = range(6)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.synth.from_outputs.bound import Bound
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook, Variable

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.synth.from_outputs.bound import Bound
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.counting import Condition

@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from discreet.errors import ParameterError, unknown_name
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
+from discreet.core.method_cards import method
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
 from discreet.io.sidecar import save_text
-from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.progress import track
-from discreet.randomness import Seed
 from discreet.synth.from_outputs.bound import LossScale
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.evolution import Breeding, Source, evolved

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
 from discreet.synth.from_outputs.bound import BoundTable, Form
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import BETWEEN, Column, Factor, filter_columns, level_column

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.described import kebab, made_from, parameters_of
-from discreet.errors import ParameterError, unknown_name
-from discreet.parameters import keep_as_tuples, typed_parameters
+from discreet.core.arrays import Floats
+from discreet.core.described import kebab, made_from, parameters_of
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import keep_as_tuples, typed_parameters
 from discreet.synth.from_outputs.bound import Bound, BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import Column, filter_columns, number_column

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_logit
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags, Floats, Integers
+from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.synth.variables import Variable
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ColumnError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ColumnError
 from discreet.synth.variables import Variable
 
 _CHUNK = 200_000

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
 from discreet.synth.methods.cells import cell_frame
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.variables import Variable

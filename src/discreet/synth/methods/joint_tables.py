@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.proportional_fitting import AxisMargin, fit_margins
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.synth.methods.method import JointConditional, JointMethod, JointTask, check_number, check_whole
 from discreet.synth.variables import Variable
 

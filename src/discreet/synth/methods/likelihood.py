@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.pseudo_records import PseudoRecords
 from discreet.synth.variables import Variable

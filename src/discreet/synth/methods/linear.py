@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.methods.design import Design, squarable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_number, check_whole
 from discreet.synth.variables import Variable

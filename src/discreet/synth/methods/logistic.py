@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import (
     multinomial_fit,

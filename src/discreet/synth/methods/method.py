@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.described import made_from, parameters_of
+from discreet.core.arrays import Array, Floats
+from discreet.core.described import made_from, parameters_of
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import typed_parameters
 from discreet.dp.entropy import Words
-from discreet.errors import ParameterError, unknown_name
-from discreet.parameters import typed_parameters
 from discreet.synth.variables import Variable
 
 Target = Literal["number", "binary", "category", "ordered"]

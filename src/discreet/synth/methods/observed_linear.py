@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
 from discreet.synth.methods.linear import Norm, NormalLaw
 from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.variables import Variable

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError
-from discreet.interval_search import intervals
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError
+from discreet.numerics.interval_search import intervals
 from discreet.synth.methods.cells import Cells
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
 from discreet.synth.variables import Variable

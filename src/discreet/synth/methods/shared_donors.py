@@ -14,11 +14,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Floats, Integers
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, START, STOP, Tree
 from discreet.synth.methods.method import Conditional
 from discreet.synth.variables import Variable, code_table
-from discreet.trees import Tree
-from discreet.trees.tree import FEATURE, LEFT, RIGHT, START, STOP
 
 
 class SharedDonors(Conditional):

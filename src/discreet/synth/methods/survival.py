@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet.arrays import Array
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Array
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.numerics.trees.survival import grow_survival
+from discreet.numerics.trees.tree import Tree
 from discreet.synth.methods.method import (
     JointConditional,
     JointMethod,
@@ -18,8 +20,6 @@ from discreet.synth.methods.method import (
     check_whole,
 )
 from discreet.synth.variables import Variable, code_table
-from discreet.trees import Tree
-from discreet.trees.survival import grow_survival
 
 
 @dataclass(frozen=True)

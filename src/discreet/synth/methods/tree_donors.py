@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.stats import rankdata
 
-from discreet.arrays import Array, Codes, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Codes, Floats
+from discreet.core.errors import ParameterError
+from discreet.numerics.trees.conditional_inference import grow_conditional
+from discreet.numerics.trees.forest import Forest, grow_forest
+from discreet.numerics.trees.growing import grow_classification, grow_regression
+from discreet.numerics.trees.tree import Tree
 from discreet.synth.methods.method import Conditional, Method, Task, check_number, check_whole
 from discreet.synth.methods.shared_donors import SharedDonors
 from discreet.synth.variables import Variable, code_table, features_of
-from discreet.trees import Tree, grow_classification, grow_regression
-from discreet.trees.conditional_inference import grow_conditional
-from discreet.trees.forest import Forest, grow_forest
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 
 Quality = Callable[[Floats], float]
 

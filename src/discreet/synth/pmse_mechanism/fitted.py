@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.microdata import Microdata
 from discreet.synth.pmse_mechanism.drawing import Diagnosis
 from discreet.synth.pmse_mechanism.regressions import Column, Regressions

@@ -11,16 +11,17 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Floats
-from discreet.declared_types import as_declared, in_type
+from discreet.core.arrays import Floats
+from discreet.core.declared_types import as_declared, in_type
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
 from discreet.dp.contributions import refuse_several_records
 from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
-from discreet.errors import DiscreetWarning, ParameterError
-from discreet.guarantees import DifferentialPrivacy
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata, require_microdata
-from discreet.randomness import Seed
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.paying import pay_purely
 from discreet.synth.pmse_mechanism.drawing import (

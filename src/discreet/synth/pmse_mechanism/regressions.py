@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
 from discreet.synth.forms import as_numbers, is_numeric
 

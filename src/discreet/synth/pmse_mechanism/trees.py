@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 
 DEEPEST = 3
 

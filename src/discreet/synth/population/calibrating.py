@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled
 from discreet.synth.population.structure import Cell
 
 _TURNS = 20

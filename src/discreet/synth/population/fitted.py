@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.forms import decimals_of, from_numbers
 from discreet.synth.population.calibrating import exchanged

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.described import made_from
-from discreet.errors import ColumnError, ParameterError
-from discreet.method_cards import method
+from discreet.core.described import made_from
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
 from discreet.microdata import Microdata, require_microdata
-from discreet.randomness import Seed
 from discreet.synth.belonging import same_within
 from discreet.synth.forms import columns_named
 from discreet.synth.population.survey_households import SurveyHouseholds

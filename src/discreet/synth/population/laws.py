@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.population.survey_households import weighted_quantiles
 
 REFINED = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)

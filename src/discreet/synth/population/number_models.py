@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.forms import decimals_of, from_numbers
 from discreet.synth.population.laws import Classing, indicators
 

@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed, generator
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.belonging import same_within
 from discreet.synth.forms import columns_named
 from discreet.synth.population.fitted import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
-from discreet.proportional_fitting import GroupMargin, fit_margins
-from discreet.randomness import Seed, generator
+from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.population.survey_households import SurveyHouseholds
 
 

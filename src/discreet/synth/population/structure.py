@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.synth.population.survey_households import SurveyHouseholds
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata, require_microdata
 
 

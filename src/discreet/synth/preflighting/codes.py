@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.synth.preflighting.findings import CONFIDENCES, Confidence, Finding
 from discreet.synth.preflighting.looking import Look, counted
 

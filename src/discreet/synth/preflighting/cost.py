@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import DiscreetError
+from discreet.core.errors import DiscreetError
+from discreet.core.randomness import generator
 from discreet.microdata import Microdata
-from discreet.randomness import generator
 from discreet.synth.sequential.sequential import Sequential
 
 _PROBES = (2000, 8000)

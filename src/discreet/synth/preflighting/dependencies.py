@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look
 

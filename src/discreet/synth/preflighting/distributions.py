@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look, counted
 

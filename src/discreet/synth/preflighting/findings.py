@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from discreet.errors import ParameterError, unknown_name
-from discreet.results import jsonable
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.values import jsonable
 
 Confidence = Literal["high", "medium", "low"]
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.one_thread import one_thread
-from discreet.randomness import generator
+from discreet.core.arrays import Floats, Integers
+from discreet.core.one_thread import one_thread
+from discreet.core.randomness import generator
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.randomness import generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.randomness import generator
 from discreet.synth.belonging import Unit, copies_of, units_seen
 from discreet.synth.preflighting.codes import coded_missing
 from discreet.synth.preflighting.cost import expected_cost

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.described import nested
+from discreet.core.described import nested
+from discreet.core.value_gate import MARK, holds_values
 from discreet.microdata import Microdata
 from discreet.synth.preflighting.inspecting import preflight
 from discreet.synth.preflighting.result import Preflight
 from discreet.synth.relational.linked_tables import LinkedTables
 from discreet.synth.relational.relational import Relational
 from discreet.synth.relational.schema import Schema
-from discreet.value_gate import MARK, holds_values
 
 _OWN = ("visit_sequence", "together")
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError, unknown_name
-from discreet.randomness import generator
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.randomness import generator
 from discreet.synth.forms import as_numbers, decimals_of
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.randomness import generator
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.randomness import generator
+from discreet.core.value_gate import without_literals
 from discreet.synth.preflighting.codes import is_usual_code
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.identities import quoted
 from discreet.synth.preflighting.looking import Look
-from discreet.value_gate import without_literals
 
 _MOST_LEVELS = 60
 _MOST_SOURCES = 2

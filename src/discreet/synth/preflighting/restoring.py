@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.io.dates import parsed
 from discreet.synth.computed_values import as_computed

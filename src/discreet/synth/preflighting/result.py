@@ -11,11 +11,12 @@ from typing import Any, Literal, overload
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
+from discreet.core.randomness import Seed
+from discreet.core.value_gate import MARK, gated, holds_values, is_withheld
+from discreet.core.values import jsonable
 from discreet.microdata import Microdata, require_microdata
-from discreet.randomness import Seed
-from discreet.results import jsonable
 from discreet.synth.preflighting.cost import told
 from discreet.synth.preflighting.findings import CONFIDENCES, Finding
 from discreet.synth.preflighting.generators import words_of
@@ -23,7 +24,6 @@ from discreet.synth.preflighting.proposing import proposed_synthesizer
 from discreet.synth.preflighting.restoring import cleaned, restored
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Synthesizer
-from discreet.value_gate import MARK, gated, holds_values, is_withheld
 
 _OTHER_DOORS = {
     "relational": "split the file into its tables and use discreet synthesize --schema",

@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.declared_types import all_declared, is_range
+from discreet.core.arrays import Integers
+from discreet.core.declared_types import all_declared, is_range
+from discreet.core.errors import ParameterError
+from discreet.core.roles import Columns
 from discreet.dp.contributions import refuse_several_records
-from discreet.errors import ParameterError
-from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_marginals.declaring import declared
 from discreet.synth.private_marginals.naming import left_out_of, listed

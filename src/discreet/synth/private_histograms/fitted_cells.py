@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_histograms.cells import Box

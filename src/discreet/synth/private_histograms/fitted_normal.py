@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.microdata import Microdata
 from discreet.synth.forms import from_numbers
 from discreet.synth.synthesizer import Fitted, Stream

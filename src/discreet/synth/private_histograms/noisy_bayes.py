@@ -13,15 +13,16 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Floats, Integers
-from discreet.declared_types import in_type
+from discreet.core.arrays import Floats, Integers
+from discreet.core.declared_types import in_type
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
 from discreet.dp.contributions import Range
 from discreet.dp.entropy import refuse_seeded
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError
-from discreet.guarantees import DifferentialPrivacy
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata, require_microdata
-from discreet.randomness import Seed
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.forms import as_numbers, is_numeric
 from discreet.synth.paying import pay_purely
 from discreet.synth.private_histograms.cells import declared_columns

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from discreet import dp
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
 from discreet.dp.entropy import refuse_seeded
-from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
+from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.paying import pay_purely
 from discreet.synth.private_histograms.cells import boxed

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.synth.private_marginals.counting import counted
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.impossible import allowed_cells

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
 from discreet.synth.private_marginals.adaptive import Limits, measured_where_worst, smallest_share
 from discreet.synth.private_marginals.from_margins import ALONE, _FromMargins
 from discreet.synth.private_marginals.graphical_model import GraphicalModel

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.engine.table_kernels import count_one, count_pair, count_triple
 
 Small = npt.NDArray[np.integer[Any]]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.declared_types import is_range
-from discreet.errors import ColumnError
+from discreet.core.declared_types import is_range
+from discreet.core.errors import ColumnError
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
 from discreet.synth.forms import as_numbers, is_numeric
 

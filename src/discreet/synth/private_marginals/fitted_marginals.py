@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_marginals.graphical_model import GraphicalModel, drawn_columns

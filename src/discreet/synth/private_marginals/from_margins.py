@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet import dp
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
 from discreet.dp.entropy import refuse_seeded
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
+from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.graphical_model import GraphicalModel

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.alias_tables import alias_tables, draw
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.numerics.alias_tables import alias_tables, draw
 from discreet.synth.private_marginals.junction_tree import Clique, JunctionTree
 
 _AGREED = 1e-4  # of all records, beyond which another walk is made

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.forms import as_numbers
 from discreet.synth.private_marginals.junction_tree import Clique

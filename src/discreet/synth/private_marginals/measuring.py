@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.dp.samplers import LARGEST_VARIANCE
-from discreet.errors import ParameterError
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
 _ROUNDS = 200

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.method_cards import method
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.method_cards import method
 from discreet.synth.private_marginals.counting import counted, counted_pairs
 from discreet.synth.private_marginals.from_margins import _FromMargins
 from discreet.synth.private_marginals.graphical_model import GraphicalModel

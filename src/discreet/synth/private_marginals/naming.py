@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from discreet.errors import ColumnError, unknown_name
-from discreet.microdata import Columns, Microdata
+from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.belonging import units_left_out
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Floats
-from discreet.declared_types import all_declared
+from discreet.core.arrays import Floats
+from discreet.core.declared_types import all_declared
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.table_kernels import looked_up
-from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_marginals.counting import Small, counted

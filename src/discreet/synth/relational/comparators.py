@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.synth.relational.schema import Schema
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.errors import ColumnError
+from discreet.core.arrays import Integers
+from discreet.core.errors import ColumnError
 
 _MOST_WAVES = 40
 _MOST_SUMMARIES = 4

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
-from discreet.randomness import Seed
 from discreet.synth.model_files import damaged, load_state, save_state
 from discreet.synth.relational.balancing import balanced_children, chosen_parents
 from discreet.synth.relational.family import Family

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Integers
-from discreet.errors import InputError
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import InputError
 from discreet.microdata import Microdata
 from discreet.synth.relational.schema import Schema, check_tables
 
@@ -210,8 +210,8 @@ class LinkedTables:
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write one Parquet file for each table to a folder, all or nothing; one with anything else in it is left."""
-        from discreet.files.atomic import check_only, replacing_folder
-        from discreet.files.inputs import check_apart, place_of
+        from discreet.core.files.atomic import check_only, replacing_folder
+        from discreet.core.files.inputs import check_apart, place_of
 
         check_apart(folder, [place_of(place) for place in self.origins], replaced=True)
         check_only(Path(folder), ".parquet")

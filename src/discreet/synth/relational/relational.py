@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.citations import PATKI_2016
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.core.citations import PATKI_2016
+from discreet.core.errors import DiscreetError, InputError, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.parameters import typed_parameters
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
 from discreet.expressions import parse
-from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.parameters import typed_parameters
-from discreet.progress import track
-from discreet.randomness import Seed
 from discreet.synth.forms import columns_named
 from discreet.synth.relational.comparators import joined_table
 from discreet.synth.relational.family import Family

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from discreet.described import made_from
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
-from discreet.files.toml_files import read_toml
+from discreet.core.described import made_from
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
 
 _FEWEST = 2
 

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
 from discreet.synth.methods.binomial import Binomial

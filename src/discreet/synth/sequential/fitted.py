@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.one_thread import one_thread
+from discreet.core.progress import track
 from discreet.expressions import parse
-from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
-from discreet.one_thread import one_thread
-from discreet.progress import track
 from discreet.synth.forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod
@@ -261,8 +261,8 @@ class FittedSequential(Fitted):
     @classmethod
     def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
         """Make the model again."""
+        from discreet.numerics.trees.coding import Feature
         from discreet.synth.sequential.plan_files import plan_of
-        from discreet.trees import Feature
 
         forms = {name: restored_form(form) for name, form in state["forms"].items()}
         shapes = {}

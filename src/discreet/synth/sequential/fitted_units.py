@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.errors import DiscreetWarning
+from discreet.core.errors import DiscreetWarning
 from discreet.microdata import Microdata
 from discreet.synth.belonging import Unit, copies_of
 from discreet.synth.forms import columns_named

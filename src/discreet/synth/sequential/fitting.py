@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
 from discreet.synth.forms import Form
 from discreet.synth.methods.cells import resampled_within
 from discreet.synth.methods.method import Conditional, Method, Task

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.randomness import Seed, generator
 from discreet.synth.association import Associations, mutual_information_matrix
 from discreet.synth.forms import Form, columns_named
 from discreet.synth.methods.method import check_number

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Integers
-from discreet.results import jsonable
+from discreet.core.arrays import Integers
+from discreet.core.values import jsonable
 from discreet.synth.methods.method import Method
 from discreet.synth.sequential.rules import Rule
 

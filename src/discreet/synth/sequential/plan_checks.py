@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.dp.contributions import refuse_several_records
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.methods.given import Constant, Keep, Near, Passive, Stratum

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from discreet.core.value_gate import without_literals
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.computed_values import as_computed
@@ -16,7 +17,6 @@ from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
 from discreet.synth.smoothing import own_values
 from discreet.synth.written_numbers import as_read, way_of_writing
-from discreet.value_gate import without_literals
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.errors import DiscreetError, ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.expressions import Expression, parse
 from discreet.synth.typed_values import typed, written
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Integers
+from discreet.core.arrays import Array, Integers
 from discreet.microdata import Microdata
 
 

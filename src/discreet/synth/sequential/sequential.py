@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 from discreet import engine
-from discreet.described import made_from, nested
+from discreet.core.described import made_from, nested
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
 from discreet.dp.ledger import Ledger
-from discreet.errors import ParameterError, unknown_name
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata, require_microdata
-from discreet.randomness import Seed
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.belonging import unit_of
 from discreet.synth.methods.method import Method, check_whole
 from discreet.synth.sequential.choosing import names_in, values_of

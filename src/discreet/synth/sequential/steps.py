@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags
+from discreet.core.arrays import Array, Flags
 from discreet.expressions import parse
 from discreet.synth.computed_values import as_computed
 from discreet.synth.forms import Form, NumberForm, as_numbers, restored_form

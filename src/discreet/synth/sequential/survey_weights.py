@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.microdata import Microdata
 
 if TYPE_CHECKING:

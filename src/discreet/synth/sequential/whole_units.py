@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.belonging import Unit, copies_of, same_within

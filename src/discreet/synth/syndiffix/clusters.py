@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.compiling import compiled, inner
 from discreet.synth.syndiffix.forest import Forest
 from discreet.synth.syndiffix.forest_parts import Tree
 from discreet.synth.syndiffix.hashing import next_share, salted, set_seed

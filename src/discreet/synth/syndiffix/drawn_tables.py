@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats, Integers
-from discreet.randomness import generator
+from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.randomness import generator
 from discreet.synth.syndiffix.coding import Coding
 from discreet.synth.syndiffix.stitching import stitched
 from discreet.synth.synthesizer import Stream

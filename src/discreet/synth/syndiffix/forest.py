@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
 from discreet.synth.syndiffix.forest_parts import Anonymizing, Buckets, Persons, Tree
 from discreet.synth.syndiffix.harvest_kernels import final_counts, harvest, most_buckets, weigh
 from discreet.synth.syndiffix.hashing import hashed, salted, set_seed

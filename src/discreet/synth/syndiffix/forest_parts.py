@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
 from discreet.synth.syndiffix.hashing import hash_numbers
 
 

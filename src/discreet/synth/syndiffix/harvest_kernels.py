@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Integers
-from discreet.compiling import ZERO, compiled, inner
+from discreet.core.arrays import Array, Integers
+from discreet.core.compiling import ZERO, compiled, inner
 from discreet.synth.syndiffix.hashing import next_share
 from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Array
+from discreet.core.compiling import compiled, inner
 
 SHORTEST_SALT = 8
 _31_BITS = 0x7FFFFFFF

@@ -15,15 +15,16 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.described import made_from, parameters_of
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.files.atomic import replacing_folder
-from discreet.files.nesting import parsed_json
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.parameters import typed_parameters
-from discreet.progress import track
-from discreet.randomness import Seed, generator
+from discreet.core.described import made_from, parameters_of
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.files.atomic import replacing_folder
+from discreet.core.files.texts import parsed_json
+from discreet.core.method_cards import method
+from discreet.core.parameters import typed_parameters
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.syndiffix.preparing import NOT_PRIVATE, count_of, prepared
 from discreet.synth.syndiffix.syndiffix import REFERENCES, SynDiffix, fitted_table
 from discreet.synth.synthesizer import seed_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compiling import compiled, inner
+from discreet.core.compiling import compiled, inner
 from discreet.synth.syndiffix.hashing import hash_words, normal, salted
 from discreet.synth.syndiffix.tree_kernels import all_pass
 

@@ -10,17 +10,17 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
+from discreet.core.values import canonical_text
 from discreet.microdata import Microdata, require_microdata
-from discreet.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.synth.intake import columns_of
 from discreet.synth.syndiffix.coding import Coding, coded
 from discreet.synth.syndiffix.forest import Forest
 from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons
 from discreet.synth.syndiffix.hashing import hashed
 from discreet.synth.syndiffix.salts import bind, fingerprints, salt_of_file, salt_of_seed
-from discreet.value_text import canonical_text
 
 if TYPE_CHECKING:
     from discreet.synth.syndiffix.syndiffix import SynDiffix

@@ -16,11 +16,11 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, InputError, ParameterError
-from discreet.files.atomic import replacing
-from discreet.files.inputs import note_read
-from discreet.files.nesting import parsed_json
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError
+from discreet.core.files.atomic import replacing
+from discreet.core.files.inputs import note_read
+from discreet.core.files.texts import parsed_json
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT
 
 _FORMAT = "discreet salt 1"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled, inner
 from discreet.synth.syndiffix.hashing import next_share
 
 _LEAST_RATIO = 0.7

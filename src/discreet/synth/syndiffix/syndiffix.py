@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet.citations import FRANCIS_2024
-from discreet.errors import DiscreetWarning, ParameterError
-from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
+from discreet.core.citations import FRANCIS_2024
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.method_cards import method
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
 from discreet.synth.forms import columns_named
 from discreet.synth.syndiffix.clusters import Cluster, clusters_for, clusters_of_target, entropy_of
 from discreet.synth.syndiffix.coding import Coding, with_texts

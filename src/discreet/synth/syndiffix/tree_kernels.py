@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compiling import ZERO, compiled, inner
+from discreet.core.compiling import ZERO, compiled, inner
 from discreet.synth.syndiffix.hashing import normal, salted
 
 MOST_DEPTH = 1100

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Flags
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.arrays import Array, Flags
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
-from discreet.randomness import Seed
 from discreet.synth.forms import CategoryForm, NumberForm
 from discreet.synth.synthesizer import Fitted, Stream
 from discreet.synth.whole_records.preparing import Blueprint

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Array, Floats
-from discreet.errors import ColumnError, unknown_name
+from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.forms import Form, NumberForm, as_numbers, is_numeric, restored_form
 from discreet.synth.intake import take_in

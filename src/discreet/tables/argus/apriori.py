@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import replacing
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
 from discreet.tables.building.table import Table
 from discreet.tables.rules.judging import flags_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from discreet.errors import InputError
-from discreet.files.atomic import replacing
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
 
 

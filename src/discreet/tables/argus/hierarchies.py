@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import replacing
-from discreet.files.inputs import note_read
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import replacing
+from discreet.core.files.inputs import note_read
 from discreet.hierarchy import Hierarchy
 from discreet.tables.building.dimension import Dimension
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from discreet.errors import InputError, ParameterError
-from discreet.files.atomic import replacing
+from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table

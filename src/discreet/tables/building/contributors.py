@@ -15,10 +15,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.dominance import Contributions, Negative, Weighting
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.values import canonical_text
+from discreet.core.wording import type_name
 from discreet.microdata import Microdata
+from discreet.numerics.dominance import Contributions, Negative, Weighting
 from discreet.tables.building.contributors_in_place import contributors_by_cell, largest_by_cell
 from discreet.tables.building.counting import (
     check_columns,
@@ -30,8 +32,6 @@ from discreet.tables.building.counting import (
 )
 from discreet.tables.building.dimension import MISSING
 from discreet.tables.building.rolling import published_cells
-from discreet.value_text import canonical_text
-from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.tables.building.counting import code_texts

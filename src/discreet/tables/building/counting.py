@@ -12,12 +12,12 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.values import canonical_text
+from discreet.core.wording import type_name
 from discreet.engine.classes import key_names
-from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 from discreet.tables.building.dimension import MISSING
-from discreet.value_text import canonical_text
-from discreet.wording import type_name
 
 
 def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric: bool = False) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from discreet.arrays import Array, Integers
+from discreet.core.arrays import Array, Integers
 from discreet.tables.building.dimension import Dimension
 from discreet.tables.building.rolling import possible_cells
 

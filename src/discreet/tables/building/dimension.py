@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Integers
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy.algebra import TOP
 
 TOTAL = "Total"

@@ -19,11 +19,11 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.values import canonical_text
 from discreet.hierarchy import Hierarchy
 from discreet.tables.building.dimension import MISSING, Chain, Dimension, dimension_of
 from discreet.tables.building.level_files import hierarchy_from
-from discreet.value_text import canonical_text
 
 Source = Any
 

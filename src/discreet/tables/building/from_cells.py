@@ -11,14 +11,14 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.values import canonical_text
+from discreet.core.wording import type_name
 from discreet.formula import Formula, Term, parsed
 from discreet.tables.building.dimension import TOTAL
 from discreet.tables.building.dimension_sources import level_columns, sources
 from discreet.tables.building.from_records import assembled, check_choices, check_names
 from discreet.tables.building.table import Table
-from discreet.value_text import canonical_text
-from discreet.wording import type_name
 
 _TOLERANCE = 1e-9
 

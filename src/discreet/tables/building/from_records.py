@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cell_limits import refuse_too_many_cells
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.core.cell_limits import refuse_too_many_cells
+from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.formula import Formula, parsed
 from discreet.microdata import Microdata
 from discreet.tables.building.contributors import Contributing
@@ -219,7 +219,7 @@ def _completed(
 def _possible(full: pl.DataFrame, structural: Any, formula: Formula) -> pl.DataFrame:
     import narwhals as nw
 
-    from discreet.value_text import canonical_text
+    from discreet.core.values import canonical_text
 
     frame = nw.from_native(structural, eager_only=True).to_polars()
     on = [column for column in frame.columns if column in formula.columns]

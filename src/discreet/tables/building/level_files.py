@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from discreet.errors import InputError
+from discreet.core.errors import InputError
 from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.files import read_rows
 

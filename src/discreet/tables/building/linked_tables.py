@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from discreet.arrays import Flags, Integers
-from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.formula import Formula
 from discreet.tables.building.crossing_ties import crossing_ties
 from discreet.tables.building.dimension import Dimension

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
 from discreet.tables.building.dimension import TOTAL, Chain, Dimension, dimension_of
 from discreet.tables.building.dimension_sources import branch_order
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.parameters import checked
+from discreet.core.arrays import Integers
+from discreet.core.parameters import checked
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Integers
-from discreet.cell_limits import refuse_too_many_cells
-from discreet.errors import ParameterError
+from discreet.core.arrays import Integers
+from discreet.core.cell_limits import refuse_too_many_cells
+from discreet.core.errors import ParameterError
 from discreet.formula import Formula, Term
 from discreet.tables.building.dimension import Dimension
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.tables.building.cells import single_contributors
 from discreet.tables.building.dimension import Dimension
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Flags, Integers
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Flags, Integers
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.formula import Formula
 from discreet.tables.building.dimension import TOTAL, Dimension, code_frame, described
 from discreet.tables.building.rolling import cell_matrix
@@ -20,7 +20,7 @@ from discreet.tables.building.rolling import cell_matrix
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from discreet.dominance import Contributions, Negative, Weighting
+    from discreet.numerics.dominance import Contributions, Negative, Weighting
     from discreet.tables.building.contributors import Contributing
     from discreet.tables.building.linked_tables import Joined
 
@@ -331,7 +331,7 @@ class Table:
         weighting: Weighting = "expand",
         negative: Negative = "refuse",
     ) -> Contributions:
-        """The n largest contributions of every published cell, ready for the rules of `discreet.dominance`.
+        """The n largest contributions of every published cell, ready for the rules of `discreet.numerics.dominance`.
 
         Contributions are those of the contributor column, else of single records. Where the table was made from
         cells, they are its columns ``largest_1``, ``largest_2``….
@@ -345,7 +345,7 @@ class Table:
         contributor
             The column that says whose a record is, where it is not that of the table.
         weighting, negative
-            What weights mean and what becomes of negative contributions, as in `discreet.dominance.contributions`.
+            What weights mean and what becomes of negative contributions, as in `numerics.dominance.contributions`.
             With a contributor column the contributions are always weight times value.
         """
         from discreet.tables.building.contributors import from_largest_columns

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from discreet.arrays import Array, Flags
+from discreet.core.arrays import Array, Flags
 from discreet.tables.gauss.big import primitive, taken_off
 from discreet.tables.gauss.codes import PLAIN
 from discreet.tables.gauss.problem import Problem, equal_columns, row_kinds, unit_columns, whole_numbers

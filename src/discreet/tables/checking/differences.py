@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from discreet.arrays import Array, Flags
+from discreet.core.arrays import Array, Flags
 from discreet.tables.checking.earlier_releases import shared_cells
 
 if TYPE_CHECKING:

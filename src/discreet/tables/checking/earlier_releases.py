@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.tables.building.cells import cell_places, inner_values
 
 if TYPE_CHECKING:

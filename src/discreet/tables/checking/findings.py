@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.results import jsonable
+from discreet.core.values import jsonable
 
 
 def _many(number: int, one: str, several: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats
 
 
 def highs_library() -> Any:

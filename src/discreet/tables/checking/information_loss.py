@@ -8,14 +8,14 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError
-from discreet.parameters import checked
-from discreet.results import Detail, Measure
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.values import canonical_text
 from discreet.tables.building.cells import cell_numbers
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table
-from discreet.value_text import canonical_text
 
 
 @checked

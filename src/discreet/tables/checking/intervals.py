@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import InputError, ParameterError
 from discreet.tables.building.cells import cell_numbers
 from discreet.tables.checking.highs import Program
 from discreet.tables.checking.whole_numbers import whole_extreme, whole_solution

@@ -8,9 +8,10 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 _CLOSE = 1e-6
 

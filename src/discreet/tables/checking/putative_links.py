@@ -13,10 +13,11 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Measure, percent
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
+from discreet.core.wording import percent
 
 
 @checked

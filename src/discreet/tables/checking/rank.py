@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from discreet.arrays import Array, Flags, Integers
+from discreet.core.arrays import Array, Flags, Integers
 from discreet.tables.gauss.codes import PLAIN
 from discreet.tables.gauss.problem import (
     Problem,

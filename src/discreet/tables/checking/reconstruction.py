@@ -19,10 +19,10 @@ import polars as pl
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.parameters import checked
-from discreet.results import percent
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.wording import percent
 from discreet.tables.checking.highs import Program
 
 Solver = Literal["propagate", "lp", "ip"]

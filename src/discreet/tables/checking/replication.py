@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.values import canonical_text
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Detail, Measure
-from discreet.value_text import canonical_text
 
 
 @checked

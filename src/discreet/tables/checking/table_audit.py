@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 from discreet.tables.building.cells import (
     MOST_SOLVED,
     cell_places,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 
 SECONDS = 10.0
 _NEAR = 1e-6

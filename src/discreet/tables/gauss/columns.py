@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Array
-from discreet.compiling import ZERO, inner
+from discreet.core.arrays import Array
+from discreet.core.compiling import ZERO, inner
 from discreet.tables.gauss.codes import ORDINARY
 from discreet.tables.gauss.state import (
     NODES_USED,

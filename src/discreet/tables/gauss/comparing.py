@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.compiling import ZERO, inner
+from discreet.core.compiling import ZERO, inner
 from discreet.tables.gauss.codes import (
     ANY_SUM,
     CONTRIBUTOR,

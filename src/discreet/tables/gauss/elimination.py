@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from discreet.arrays import Array, Flags, Integers
-from discreet.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
+from discreet.core.arrays import Array, Flags, Integers
+from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
 from discreet.tables.gauss import codes
 from discreet.tables.gauss.problem import (
     ZERO_METHODS,

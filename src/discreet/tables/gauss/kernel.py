@@ -12,8 +12,8 @@ apart without looking at them.
 
 from __future__ import annotations
 
-from discreet.arrays import Array
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Array
+from discreet.core.compiling import compiled, inner
 from discreet.tables.gauss.codes import (
     ANY_SUM,
     DEPENDENT,

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discreet.arrays import Array, Flags, Integers
-from discreet.errors import ParameterError, unknown_name
-from discreet.number_arrays import rows_of
-from discreet.randomness import generator
+from discreet.core.arrays import Array, Flags, Integers
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.number_arrays import rows_of
+from discreet.core.randomness import generator
+from discreet.core.wording import type_name
 from discreet.tables.gauss.codes import LABELED, ORDINARY, SPECIAL
-from discreet.wording import type_name
 
 
 @dataclass(frozen=True)

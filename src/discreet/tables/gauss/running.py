@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discreet.arrays import Array, Integers
-from discreet.compiling import Patience, interpreted
-from discreet.randomness import generator
+from discreet.core.arrays import Array, Integers
+from discreet.core.compiling import Patience, interpreted
+from discreet.core.randomness import generator
 from discreet.tables.gauss import state as state_of
 from discreet.tables.gauss.codes import (
     DONE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from discreet.arrays import Array
+from discreet.core.arrays import Array
 
 # Positions in ``counters``.
 PIVOTS, PIVOT_USED, PRIMARY_USED, NODES_USED, NEXT, WORK = 0, 1, 2, 3, 4, 5

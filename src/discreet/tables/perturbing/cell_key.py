@@ -13,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, ParameterError
-from discreet.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
-from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
+from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.counting import check_columns
 from discreet.tables.perturbing.perturbation_table import (
     PerturbationTable,

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import DiscreetWarning, ParameterError, unknown_name
-from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
+from discreet.core.arrays import Floats
+from discreet.core.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
 from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import drawn_for_cells

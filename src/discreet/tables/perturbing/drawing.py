@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.secret_keys import definitions, keyed_uniforms
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.secret_keys import definitions, keyed_uniforms
 from discreet.tables.building.dimension import MISSING
 from discreet.tables.perturbing.record_keys import KEYS, record_sums
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Integers
-from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, rounded_up
+from discreet.core.arrays import Integers
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.protecting import (
     SEVERAL_DRAWS,
@@ -65,7 +65,7 @@ class NoisyCounts(TableProtection):
     (`discreet.dp`), or publish one table and answer from it.
 
     Both mechanisms are drawn exactly, in whole numbers (`discreet.dp.samplers`). With a seed the law is the same, and
-    nothing is guaranteed: see `discreet.guarantees`.
+    nothing is guaranteed: see `discreet.core.guarantees`.
 
     What it costs
     -------------

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats, Integers
-from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 
 _ROUNDS = 200
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import DiscreetWarning, ParameterError
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.release_count import OTHER_TABLES_DIFFER
+from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.protect.perturbing.stochastic_rounding import check_least_count, round_small_counts
-from discreet.release_count import OTHER_TABLES_DIFFER
-from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import (
     BY_DEFINITION,

@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers, Words
+from discreet.core.arrays import Integers, Words
+from discreet.core.errors import ColumnError
+from discreet.core.secret_keys import definitions, keyed_numbers
+from discreet.core.values import canonical_text
 from discreet.engine import ByRecord
 from discreet.engine.classes import key_names
-from discreet.errors import ColumnError
 from discreet.microdata import Microdata
-from discreet.secret_keys import definitions, keyed_numbers
 from discreet.tables.building.counting import check_columns, code_texts
-from discreet.value_text import canonical_text
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.tables.building.relations import steps_up
 from discreet.tables.rules.judging import Rule
 

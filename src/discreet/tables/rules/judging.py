@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
-from discreet.number_arrays import rows_of
-from discreet.parameters import checked, typed_parameters
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import rows_of
+from discreet.core.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
@@ -145,7 +145,7 @@ def flags_of(table: Table, cells: Any, parameter: str) -> Flags:
     """
     import narwhals as nw
 
-    from discreet.value_text import canonical_text
+    from discreet.core.values import canonical_text
 
     try:
         frame = nw.from_native(cells, eager_only=True).to_polars()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags
+from discreet.core.errors import ParameterError
 from discreet.tables.rules.judging import Rule, flags_of
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Rules on how much of a cell belongs to few: (n, k) dominance, p%, p/q, and contributors who ask for protection.
 
 Percents are percents here, as in the offices' handbooks: ``PPercent(10)``, ``Dominance(1, 85)``. A rule is evaluated
-on the largest contributions of every published cell; see `discreet.dominance` for the definitions.
+on the largest contributions of every published cell; see `discreet.numerics.dominance` for the definitions.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
+from discreet.numerics.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
 from discreet.tables.rules.judging import Rule
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class _ShareRule(Rule):
     contributor
         The column that says whose a record is (a firm, a holding), where it is not that of the table.
     weighting
-        What a sampling weight means, as in `discreet.dominance.contributions`: ``expand`` (tau-ARGUS: an entry of
+        What a sampling weight means, as in `numerics.dominance.contributions`: ``expand`` (tau-ARGUS: an entry of
         weight 4 is four respondents), ``multiply`` or ``own``.
     negative
         ``refuse`` negative contributions, or judge by ``absolute`` values.

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import NothingLeftWarning
-from discreet.randomness import generator
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import NothingLeftWarning
+from discreet.core.randomness import generator
 from discreet.tables.building.cells import (
     cell_numbers,
     cell_places,

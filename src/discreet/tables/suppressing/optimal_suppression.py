@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from discreet.arrays import Array, Flags, Floats, Integers
-from discreet.errors import InputError, ParameterError
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import InputError, ParameterError
 from discreet.tables.checking.highs import Program
 from discreet.tables.gauss.problem import positions, whole_numbers
 

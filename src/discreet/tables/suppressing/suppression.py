@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
-from discreet.parameters import typed_parameters
+from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
+from discreet.core.parameters import typed_parameters
 from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
 from discreet.tables.checking import Audit, Protection, audit
 from discreet.tables.checking.table_audit import intervals_wanted

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Integers
-from discreet.results import jsonable
+from discreet.core.arrays import Flags, Integers
+from discreet.core.values import jsonable
 from discreet.tables.checking import Audit
 from discreet.tables.gauss import Reason
 

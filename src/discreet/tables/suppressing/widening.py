@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers
 from discreet.tables.building.cells import counts_only, known_zero_rows
 from discreet.tables.checking.intervals import feasible_bounds, levels
 from discreet.tables.checking.table_audit import least_values, whole_values

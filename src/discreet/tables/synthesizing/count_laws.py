@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled
-from discreet.errors import ParameterError
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled
+from discreet.core.errors import ParameterError
 from discreet.tables import poisson
 from discreet.tables.poisson import MOST_EPSILON
 

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from discreet import dp
-from discreet.arrays import Floats, Integers
-from discreet.errors import DiscreetWarning, ParameterError
-from discreet.guarantees import DifferentialPrivacy, rounded_up
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.building.rolling import possible_cells
 from discreet.tables.protecting import (
@@ -265,7 +265,7 @@ class PoissonSynthesis(_CountSynthesis):
     The stated delta is that of (epsilon, delta)-differential privacy (tight), from `discreet.tables.poisson`. It is
     much larger than with Laplace noise of the same epsilon: values such as 0.05 are not acceptable as chances of
     failure. The counts are drawn exactly, in whole numbers (`discreet.dp.samplers`); with a seed nothing is guaranteed,
-    see `discreet.guarantees`.
+    see `discreet.core.guarantees`.
 
     What it costs
     -------------

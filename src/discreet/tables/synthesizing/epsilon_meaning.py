@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from discreet.errors import ParameterError
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent
 
 
 @checked

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
 from discreet.formula import parsed
-from discreet.parameters import checked
-from discreet.proportional_fitting import GroupMargin, fit_margins
+from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -10,10 +10,10 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.parameters import checked
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
 from discreet.protect.perturbing.stochastic_rounding import check_least_count
-from discreet.results import Detail, Measure
 
 
 class RunningSummary:

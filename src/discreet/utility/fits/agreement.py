@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.randomness import Seed
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.randomness import Seed
 from discreet.utility.fits.combining import combine
 from discreet.utility.fits.model_fits import ModelFit
 from discreet.utility.fits.overlapping import ellipsoid_overlap, interval_overlap

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError, unknown_name
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]
 
@@ -112,7 +112,7 @@ class Combined:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, ready for JSON."""
-        from discreet.results import jsonable
+        from discreet.core.values import jsonable
 
         return {"rule": self.rule, **jsonable(self.figures), "notes": list(self.notes)}
 

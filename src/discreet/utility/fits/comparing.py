@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, measure
-from discreet.citations import SNOKE_2018
-from discreet.errors import ParameterError
+from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.citations import SNOKE_2018
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import called
+from discreet.core.parameters import checked
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata, require_microdata
-from discreet.number_arrays import called
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.fits.agreement import Agreement, SeSynthetic, Settings
 from discreet.utility.fits.model_fits import Family, ModelFit, fit
 

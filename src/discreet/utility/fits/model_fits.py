@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats
-from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
 from discreet.microdata import Microdata, require_microdata
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
 from discreet.utility.fits.pseudo_multinomial import weighted_multinomial
 
 Family = Literal["linear", "logistic", "poisson", "multinomial"]

@@ -7,11 +7,11 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import numbers_of
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
 
 
 @overload

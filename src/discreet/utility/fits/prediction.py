@@ -10,14 +10,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Floats, Integers
-from discreet.cards import Figure, OfPair, OfStudy, measure
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.cards import Figure, OfPair, OfStudy, measure
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, plain_text
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, shown
 
 Task = Literal["classification", "regression"]
 _LEARNERS = ("linear", "forest", "boosting")

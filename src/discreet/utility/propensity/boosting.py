@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError
 from discreet.utility.propensity.fitting import Fit
 from discreet.utility.propensity.stacking import Stack
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import ParameterError, unknown_name
-from discreet.randomness import generator
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.randomness import generator
 from discreet.utility.propensity.fitting import Fit
 from discreet.utility.propensity.stacking import Stack
 
 if TYPE_CHECKING:
-    from discreet.trees import Feature
+    from discreet.numerics.trees.coding import Feature
 
 USUAL: Mapping[str, float] = {"cp": 1e-3, "minsplit": 20, "minbucket": 7, "maxdepth": 30}
 
@@ -43,7 +43,7 @@ class Cart:
 
     def prepare(self, stacked: Stack) -> PreparedCart:
         """Code the predictors once; only the labels change from fit to fit."""
-        from discreet.trees import Feature, encode
+        from discreet.numerics.trees.coding import Feature, encode
 
         features = [
             Feature.category(len(column.levels))
@@ -68,8 +68,8 @@ class PreparedCart:
 
     def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Grow and prune a tree; the score of a record is the share of released ones in its leaf."""
-        from discreet.trees import grow_classification
-        from discreet.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, VALUE, WEIGHT
+        from discreet.numerics.trees.growing import grow_classification
+        from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, VALUE, WEIGHT
         from discreet.utility.propensity.cart_kernels import LEAF, SPLIT, worthwhile
 
         labels = self.stacked.released if released is None else released

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.compiling import compiled
+from discreet.core.arrays import Floats, Integers
+from discreet.core.compiling import compiled
 
 DEAD, LEAF, SPLIT = 0, 1, 2
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from discreet.arrays import Array, Codes, Floats, Integers
-from discreet.errors import ParameterError
+from discreet.core.arrays import Array, Codes, Floats, Integers
+from discreet.core.errors import ParameterError
 from discreet.utility.propensity.stacking import Coded, Stack
 
 _BLOCKS = 8

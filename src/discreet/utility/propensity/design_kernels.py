@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Codes, Floats, Integers
-from discreet.compiling import compiled, inner
+from discreet.core.arrays import Codes, Floats, Integers
+from discreet.core.compiling import compiled, inner
 
 Rows = tuple[Codes, Codes, Codes, Floats, Codes, Codes, Codes]
 """Codes (a line for each source), where the levels of each begin, the column of each level, numbers (a line for each),

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
+from discreet.core.wording import shown
 from discreet.microdata import Microdata
-from discreet.results import shown
 from discreet.utility.propensity.design import Term
 from discreet.utility.propensity.fitting import Fit, Prepared, score_distances
 from discreet.utility.propensity.logistic import PreparedLogit

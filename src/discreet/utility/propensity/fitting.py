@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.utility.propensity.stacking import Stack
 
 _ROUNDING = 1e-9

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
-from discreet.errors import InputError
+from discreet.core.arrays import Flags, Floats
+from discreet.core.errors import InputError
 from discreet.utility.propensity.design import Design, designed, rank
 from discreet.utility.propensity.fitting import Fit
 from discreet.utility.propensity.stacking import Stack

@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags
-from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
-from discreet.citations import SNOKE_2018
+from discreet.core.arrays import Flags
+from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.citations import SNOKE_2018
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed
+from discreet.core.results import Detail, Measure
 from discreet.engine.frames import has_row_order
-from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.columns import compared_columns
-from discreet.parameters import checked
-from discreet.randomness import Seed
-from discreet.results import Detail, Measure
 from discreet.utility.propensity.boosting import Boosting, Custom
 from discreet.utility.propensity.cart import Cart
 from discreet.utility.propensity.findings import Findings

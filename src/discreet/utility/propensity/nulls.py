@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Flags
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.arrays import Flags
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
 from discreet.utility.propensity.fitting import Fit, Prepared, score_distances
 from discreet.utility.propensity.logistic import PreparedLogit
 from discreet.utility.propensity.stacking import Stack

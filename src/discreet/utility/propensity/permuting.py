@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.number_arrays import called, need_pairs, rows_of
-from discreet.parameters import checked
-from discreet.progress import track
-from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, shown
+from discreet.core.arrays import Floats
+from discreet.core.errors import ParameterError
+from discreet.core.number_arrays import called, need_pairs, rows_of
+from discreet.core.parameters import checked
+from discreet.core.progress import track
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Detail, Measure
+from discreet.core.wording import shown
 
 
 @checked

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.core.arrays import Codes, Flags, Floats, Integers
+from discreet.core.errors import ColumnError, InputError, unknown_name
 from discreet.engine.comparable import comparable, distinct_values
 from discreet.engine.precision import stored_alike
-from discreet.errors import ColumnError, InputError, unknown_name
 from discreet.microdata import Microdata
 
 _WORTH_GROUPING = 0.5

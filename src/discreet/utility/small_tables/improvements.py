@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 
 
 @checked

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
-from discreet.cards import Figure, measure
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Integers
+from discreet.core.cards import Figure, measure
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
+from discreet.core.randomness import Seed, generator
+from discreet.core.results import Measure
 from discreet.microdata import Microdata, require_microdata
-from discreet.parameters import checked
-from discreet.randomness import Seed, generator
-from discreet.results import Measure
 from discreet.utility.small_tables.counted_marginals import counted_differences
 from discreet.utility.small_tables.table_codes import Coding
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.cards import Figure, measure
-from discreet.citations import FRANCIS_2024
-from discreet.errors import ColumnError, ParameterError
+from discreet.core.cards import Figure, measure
+from discreet.core.citations import FRANCIS_2024
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.parameters import checked
+from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.parameters import checked
-from discreet.results import Measure
 from discreet.utility.small_tables.table_codes import Released
 
 _FEWEST = 3

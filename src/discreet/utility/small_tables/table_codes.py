@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats, Integers
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.arrays import Floats, Integers
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
-from discreet.arrays import Integers
+from discreet.core.arrays import Integers
 from discreet.microdata import Microdata
 from discreet.workflow.coarsening.coding import BAND, CUT
 from discreet.workflow.coarsening.ladders import Ladder, Rung, ladder_of

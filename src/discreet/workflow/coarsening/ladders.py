@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
+from discreet.core.wording import percent
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.hierarchy import Hierarchy
-from discreet.results import percent
 from discreet.utility.linked_files import same_cells
 from discreet.workflow.coarsening.coding import (
     BAND,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, unknown_name
 from discreet.workflow.evaluation.data_sets import DataSet
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric, measures_known, usual_metrics

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet._version import __version__
-from discreet.errors import DiscreetError, DiscreetWarning
+from discreet.core.errors import DiscreetError, DiscreetWarning
+from discreet.core.randomness import generator
+from discreet.core.values import jsonable
 from discreet.microdata import Microdata
-from discreet.randomness import generator
-from discreet.results import jsonable
 from discreet.workflow.evaluation.data_sets import DataSet, Parts, Split, parts_of
 from discreet.workflow.evaluation.generators import Generator, Made, Request
 from discreet.workflow.evaluation.memory import PeakMemory
@@ -144,7 +144,8 @@ def _described(record: Record, parts: Parts, made: Made) -> None:
 
 
 def _keep(made: Made, cell: Cell) -> None:
-    from discreet.io import make_folder, write_together
+    from discreet.core.files.atomic import make_folder
+    from discreet.io import write_together
 
     assert cell.keep is not None
     make_folder(cell.keep)

@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.parameters import typed_parameters
+from discreet.core.randomness import generator
+from discreet.core.roles import ROLES, Roles
+from discreet.core.values import jsonable
 from discreet.io.naming import checked_name
-from discreet.microdata import ROLES, Microdata, Roles
-from discreet.parameters import typed_parameters
-from discreet.randomness import generator
-from discreet.results import jsonable
+from discreet.microdata import Microdata
 from discreet.synth import Schema
 from discreet.synth.relational.linked_tables import LinkedTables
 from discreet.workflow.evaluation.known_populations import checked_design, drawn_sample

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.errors import ParameterError
-from discreet.io import make_folder
-from discreet.progress import track
+from discreet.core.errors import ParameterError
+from discreet.core.files.atomic import make_folder
+from discreet.core.progress import track
 from discreet.workflow.evaluation.cells import cells_of
 from discreet.workflow.evaluation.ledger import Ledger
 from discreet.workflow.evaluation.result import Evaluation

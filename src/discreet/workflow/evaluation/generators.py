@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.described import nested
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.files.nesting import parsed_toml
+from discreet.core.described import nested
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.files.texts import parsed_toml
+from discreet.core.parameters import typed_parameters
+from discreet.core.randomness import generator
 from discreet.io.naming import checked_name, filled_in
 from discreet.microdata import Microdata
-from discreet.parameters import typed_parameters
 from discreet.protect import Plan, Treatment
-from discreet.randomness import generator
 from discreet.synth import Sequential, Synthesizer, load_plan
 from discreet.workflow.evaluation.data_sets import Parts, listed
 from discreet.workflow.evaluation.several_tables import Linked, ManyTables, described, read_folder, several

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth import SurveyDesign, rake
 

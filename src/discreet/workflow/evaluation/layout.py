@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from discreet.results import shown
+from discreet.core.wording import shown
 
 
 def written(mean: float, spread: float | None) -> str:

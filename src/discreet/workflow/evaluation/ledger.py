@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError
-from discreet.files.nesting import parsed_json
+from discreet.core.errors import InputError
+from discreet.core.files.texts import parsed_json
 from discreet.io.journal import append_line, lines_of
 from discreet.workflow.evaluation.cells import Cell, Record, print_of
 from discreet.workflow.evaluation.metrics import Metric

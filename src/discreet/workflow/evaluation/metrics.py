@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from discreet.cards import Better, all_cards, card_of
-from discreet.caveats import NEAR_COPIES, code_of
-from discreet.described import nested
-from discreet.errors import DiscreetError, ParameterError, unknown_name
+from discreet.core.cards import Better, all_cards, card_of
+from discreet.core.caveats import NEAR_COPIES, code_of
+from discreet.core.described import nested
+from discreet.core.errors import DiscreetError, ParameterError, unknown_name
+from discreet.core.parameters import check, function_hints, typed_parameters
+from discreet.core.randomness import generator
+from discreet.core.results import Measure
+from discreet.core.values import jsonable
 from discreet.microdata import Microdata
-from discreet.parameters import check, function_hints, typed_parameters
-from discreet.randomness import generator
-from discreet.results import Measure, jsonable
 from discreet.synth.relational.linked_tables import LinkedTables
 from discreet.workflow.evaluation.data_sets import Parts, listed
 from discreet.workflow.evaluation.several_tables import as_file, seen_apart

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.workflow.evaluation.data_sets import DataSet
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from discreet.cards import Better
-from discreet.errors import ParameterError, unknown_name
-from discreet.results import jsonable
+from discreet.core.cards import Better
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.values import jsonable
 from discreet.workflow.evaluation.layout import as_layers, laid_out
 from discreet.workflow.evaluation.metrics import LAYERS
 from discreet.workflow.evaluation.study import Study

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import engine
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth import MultiTable, MultiTableRelease, Relational, Synthesizer
 from discreet.synth.relational.linked_tables import LinkedTables

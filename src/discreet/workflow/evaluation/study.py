@@ -35,10 +35,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
-from discreet.errors import DiscreetError, ParameterError, unknown_name
-from discreet.files.toml_files import read_toml
+from discreet.core.errors import DiscreetError, ParameterError, unknown_name
+from discreet.core.files.texts import read_toml
+from discreet.core.parameters import check, check_fields
 from discreet.microdata import Microdata
-from discreet.parameters import check, check_fields
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
 from discreet.synth.relational.linked_tables import LinkedTables
@@ -217,7 +217,8 @@ class Study:
 
     def write_training(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write what generators may learn from, and the hold-outs, as CSV files for other tools; return the paths."""
-        from discreet.io import make_folder, write_together
+        from discreet.core.files.atomic import make_folder
+        from discreet.io import write_together
 
         place = Path(folder)
         parted: dict[Path, Microdata] = {}

@@ -15,7 +15,7 @@ from multiprocessing import connection, get_context
 from typing import Any
 
 from discreet._version import __version__
-from discreet.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.workflow.evaluation.cells import Cell, Record, run_cell
 from discreet.workflow.evaluation.memory import used_by
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, TCloseness
 from discreet.protect.generalizing.privacy_models import PrivacyModel

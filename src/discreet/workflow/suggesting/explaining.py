@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet import engine
+from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import (
@@ -26,7 +27,6 @@ from discreet.protect import (
     Treatment,
 )
 from discreet.protect.generalizing.privacy_models import models_of
-from discreet.results import percent
 from discreet.workflow.plan_search import Search
 from discreet.workflow.suggesting.recipes import Frame, Recipe
 from discreet.workflow.suggesting.result import Alternative, StepEffect

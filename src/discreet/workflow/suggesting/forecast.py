@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom
 
-from discreet.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
 from discreet.workflow.coarsening.coding import CUT, GROUP

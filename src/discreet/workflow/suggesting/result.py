@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.core.errors import ParameterError
+from discreet.core.values import jsonable
+from discreet.core.verdicts import Verdict
+from discreet.core.wording import shown
 from discreet.protect import Plan
-from discreet.results import Verdict, jsonable, shown
 from discreet.workflow.plan_search import Search
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure as Picture
 
-    from discreet.microdata import Roles
+    from discreet.core.roles import Roles
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.randomness import fresh_seed
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
-from discreet.randomness import fresh_seed
 from discreet.workflow.coarsening.coding import plainly_named
 from discreet.workflow.coarsening.ladders import Ladder, ladder_of, outcome_ladder
 from discreet.workflow.inspection import inspect

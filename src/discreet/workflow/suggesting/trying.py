@@ -15,12 +15,13 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.errors import DiscreetError, InputError
-from discreet.files.staging import scratch_folder
+from discreet.core.errors import DiscreetError, InputError
+from discreet.core.files.staging import scratch_folder
+from discreet.core.results import Scenario
+from discreet.core.verdicts import Check, Verdict
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
 from discreet.protect import Plan
-from discreet.results import Check, Scenario, Verdict
 from discreet.utility.linked_files import same_cells
 from discreet.workflow.coarsening.coding import column_loss
 from discreet.workflow.trials import Ledger, Trial, plan_key

@@ -1,0 +1,1 @@
+"""The foundation: errors, types, cards, parameters, results, seeds and files written whole."""

@@ -1,0 +1,469 @@
+"""What a measure, a treatment or a generator says about itself, once, beside its own code.
+
+A card holds the question, the title, the figures with their unit and the words for them, what is needed before it can
+be asked, and where it comes from. Whatever lists, asks, judges or prints (`discreet.workflow`, `discreet.policy`,
+`discreet.report`, the command line, the manual) reads the card, so that a new measure is one new module: its function
+under ``@measure(...)``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from discreet.core.results import Measure
+    from discreet.microdata import Microdata
+
+
+Better = Literal["lower", "higher"] | float
+
+
+"""Which way a figure is better; a number is the value to be close to."""
+
+
+Unit = Literal["", "share", "percent"]
+
+
+"""How a figure is held: a plain number, a fraction of one, or (as readers of synthetic-data tables expect) percent."""
+
+
+Place = Literal["axis", "bars", "rule", "scenarios", "change"]
+
+
+"""Where a figure goes by other words than its label: on the axis of a picture, beside bars, in a rule of a policy,
+where intruder scenarios stand side by side, and where a file stands before and after."""
+
+
+Work = Literal["", "row-wise", "class-wise", "whole-file"]
+
+
+"""What must be in memory: nothing but the record itself, the table of classes, or the whole file."""
+
+
+_ROOMS = ("risk", "utility", "attack")
+_MARK = "@measure("
+_SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a measure, or one column of its tables.
+
+    Attributes
+    ----------
+    label
+        What a report calls it; its name in words unless given.
+    unit
+        ``"share"`` for a fraction in [0, 1] that is read as a percentage, ``"percent"`` for one that is held so.
+    better
+        Which way it is better.
+    summary
+        Whether a study shows it unless it names others.
+    words
+        What it is called elsewhere. Only figures with words for ``"scenarios"`` or ``"change"`` are shown in these
+        tables.
+    """
+
+    label: str = ""
+    unit: Unit = ""
+    better: Better | None = None
+    summary: bool = False
+    words: Mapping[Place, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OfFile:
+    """How an assessment of one file asks a measure, and what it needs before it can.
+
+    Attributes
+    ----------
+    order
+        The place among the questions.
+    sensitive, weight, roles
+        The roles that columns must have.
+    population, population_size
+        Whether the population must be there as a file, or its size be known.
+    partition
+        Whether it needs classes, which missing values as wildcards do not give.
+    slow
+        Whether it takes long where there are many classes.
+    counts_company
+        Whether the answer rests on how many people share something, so that it must be known whose records are.
+    settings
+        Parameters that differ from the defaults of the measure, because here it is one of many.
+    """
+
+    order: int
+    sensitive: bool = False
+    weight: bool = False
+    population: bool = False
+    population_size: bool = False
+    partition: bool = True
+    slow: bool = False
+    counts_company: bool = True
+    roles: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TwoFiles(Protocol):
+    """What an original and one release have to offer to a measure."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that both files have."""
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The sensitive columns that both files have."""
+
+    @property
+    def ids(self) -> str | None:
+        """The column that links the records."""
+
+    @property
+    def linked(self) -> bool:
+        """Whether the records of both files belong together."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of records."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that can be compared."""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The columns that were to be compared, also those that one file lacks."""
+
+    @property
+    def holdout(self) -> Microdata | None:
+        """People who were not used to make the release."""
+
+
+Files = tuple["Microdata", "Microdata", "Microdata | None"]
+
+
+"""Original, release, and people who were not used to make it, where there are any."""
+
+
+UNSET: Any = object()
+
+
+"""A setting that is not to be given at all, although the comparison could."""
+
+
+@dataclass(frozen=True)
+class OfPair:
+    """How a comparison of an original and a release asks a measure, and what it needs before it can.
+
+    Attributes
+    ----------
+    order
+        The place among the questions.
+    side
+        Whether it speaks of what the release costs or of what it gives away.
+    usual
+        Whether it is asked unless measures are named.
+    keys, sensitive, linked, models, target, two_columns
+        What must be there: named columns that both files have, linked records, a model, a target, two columns.
+    judged_by_holdout
+        Whether a rule on it can be judged only where there are people who were not used to make the release.
+    takes_copies
+        Whether it takes several synthetic copies at once; otherwise it is asked about each, and averaged.
+    one_type
+        Whether columns that are numbers in one file and labels in the other are left out.
+    as_it_was
+        Whether it sees the original before its values were brought to the labels of the release.
+    most
+        The most records it is asked about; larger files are sampled.
+    effort
+        How long it takes, roughly: 1 for counts, 2 for tables, 3 for models. A policy is judged the quick way first.
+    counted
+        Whether it counts queries where they are, although it looks at records together: what it cannot count it takes
+        from a sample by itself, and says so.
+    by_size
+        Whether its headline depends on the number of records, so that a sample has another one than the whole files.
+    settings
+        Parameters that differ from the defaults of the measure, because here it is one of many.
+    mended
+        What samples get wrong is put right here: it is given the answer, the pair, original and first copy before they
+        were sampled, and the settings.
+    over_all
+        What a sample of two queries says is said of all their records here, where that can be counted: it is given the
+        answer, the sample of original and release, the queries, and the settings.
+    past_memory
+        What is asked instead where the files are too large to hold, of a measure that a sample would answer wrongly: it
+        is given a sample of original, release and hold-out (or None), the files themselves, and the settings. It says
+        what it cannot answer there.
+    """
+
+    order: int
+    side: Literal["utility", "risk"]
+    usual: bool = True
+    keys: bool = False
+    sensitive: bool = False
+    linked: bool = False
+    models: bool = False
+    target: bool = False
+    two_columns: bool = False
+    judged_by_holdout: bool = False
+    takes_copies: bool = True
+    one_type: bool = False
+    as_it_was: bool = False
+    most: int | None = None
+    effort: int = 3
+    counted: bool = False
+    by_size: bool = False
+    settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
+    mended: Callable[[Measure, TwoFiles, Microdata, Microdata, Mapping[str, Any]], Measure] | None = None
+    over_all: (
+        Callable[
+            [Measure, tuple[Microdata, Microdata], tuple[Microdata, Microdata], Mapping[str, Any]],
+            Measure | None,
+        ]
+        | None
+    ) = None
+    past_memory: Callable[[Files, Files, Mapping[str, Any]], Measure] | None = None
+
+
+@dataclass(frozen=True)
+class OfStudy:
+    """That a study asks it unless it names its metrics, at which place and with which parameters."""
+
+    order: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """One number to remember, with a plain sentence."""
+
+    number: str
+    label: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class KeyNumbers:
+    """The few numbers of a measure that a reader should remember.
+
+    ``of`` makes them from the answer; ``enough`` says whether a file can be summed up by them alone.
+    """
+
+    order: int
+    of: Callable[[Measure], Iterable[KeyNumber]]
+    enough: bool = True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One detail table of which a report shows some columns only."""
+
+    table: str
+    caption: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything that is said about one measure.
+
+    Attributes
+    ----------
+    name
+        The name in Python, in policies and on the command line.
+    room
+        ``"risk"`` or ``"utility"``.
+    function
+        The measure itself.
+    title
+        The name as a reader would write it.
+    question
+        The question it answers, as a report asks it; the first line of its docstring unless given.
+    headline
+        What its headline value counts.
+    chapter, place, leading
+        The chapter of a report (`discreet.report.chapters`), the place in it, and whether it is shown with its picture
+        at once.
+    work
+        What must be in memory.
+    references
+        Where it comes from.
+    figures
+        Its figures by name, ``"value"`` for the headline value.
+    columns
+        The columns of its tables that have words or a unit of their own.
+    tables
+        Detail tables that are too wide to be shown whole.
+    assess, compare, study
+        How these ask it; None where they do not.
+    key_numbers
+        The numbers that a reader should remember.
+    """
+
+    name: str
+    room: str
+    function: Callable[..., Measure]
+    title: str
+    question: str
+    headline: str = ""
+    chapter: str = ""
+    place: int = 0
+    leading: bool = False
+    work: Work = ""
+    references: tuple[str, ...] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    columns: Mapping[str, Figure] = field(default_factory=dict)
+    tables: tuple[Shown, ...] = ()
+    assess: OfFile | None = None
+    compare: OfPair | None = None
+    study: OfStudy | None = None
+    key_numbers: KeyNumbers | None = None
+
+    @property
+    def is_second_name(self) -> bool:
+        """Whether it is another question to a function that has a card under its own name."""
+        return self.function.__name__ != self.name
+
+    def figure(self, name: str) -> Figure | None:
+        """Return what the card says about a figure, or about a column of its tables."""
+        return self.figures.get(name) or self.columns.get(name)
+
+
+_CARDS: dict[str, Card] = {}
+_NOTHING: Mapping[str, Figure] = MappingProxyType({})
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def measure(
+    *,
+    name: str = "",
+    room: str = "",
+    title: str = "",
+    question: str = "",
+    headline: str = "",
+    chapter: str = "",
+    place: int = 0,
+    leading: bool = False,
+    work: Work = "",
+    references: tuple[str, ...] = (),
+    figures: Mapping[str, Figure] = _NOTHING,
+    columns: Mapping[str, Figure] = _NOTHING,
+    tables: tuple[Shown, ...] = (),
+    assess: OfFile | None = None,
+    compare: OfPair | None = None,
+    study: OfStudy | None = None,
+    key_numbers: KeyNumbers | None = None,
+) -> Callable[[_Function], _Function]:
+    """Give a measure its card; `Card` says what each entry is.
+
+    The name is that of the function (a second name for one function is a question of its own), the room the one that
+    its module is in, the title the name in words, and the question the first line of the docstring, unless given.
+    """
+
+    def declared(function: _Function) -> _Function:
+        called = name or function.__name__
+        _CARDS[called] = Card(
+            name=called,
+            room=room or function.__module__.split(".")[1],
+            function=function,
+            title=title or in_words(called),
+            question=question or (inspect.getdoc(function) or "").partition("\n")[0],
+            headline=headline,
+            chapter=chapter,
+            place=place,
+            leading=leading,
+            work=work,
+            references=references,
+            figures=figures,
+            columns=columns,
+            tables=tables,
+            assess=assess,
+            compare=compare,
+            study=study,
+            key_numbers=key_numbers,
+        )
+        return function
+
+    return declared
+
+
+def in_words(name: str) -> str:
+    """Turn a function name into the words of its title.
+
+    Examples
+    --------
+    >>> in_words("k_anonymity"), in_words("alpha_k"), in_words("replicated_uniques")
+    ('k-anonymity', 'alpha-k', 'Replicated uniques')
+    """
+    words = name.replace("_", "-" if name.split("_", maxsplit=1)[0] in _SYMBOLS else " ")
+    return words if "-" in words else words[:1].upper() + words[1:]
+
+
+def card_of(name: str) -> Card | None:
+    """Find a card by the name of its measure; None where there is none.
+
+    Examples
+    --------
+    >>> card_of("reidentification").title, card_of("shoe_size")
+    ('Re-identification', None)
+    """
+    if name not in _CARDS:
+        load_cards()
+    return _CARDS.get(name)
+
+
+def cards_seen() -> Mapping[str, Card]:
+    """Return the cards of all modules that were imported so far: whoever holds an answer has its card."""
+    return _CARDS
+
+
+def all_cards(room: str | None = None) -> tuple[Card, ...]:
+    """List the cards of a room, or of all.
+
+    Examples
+    --------
+    >>> sorted({card.room for card in all_cards()})
+    ['attack', 'risk', 'utility']
+    """
+    load_cards()
+    return tuple(card for card in _CARDS.values() if room in (None, card.room))
+
+
+def offered(room: str, name: str) -> Callable[..., Measure]:
+    """Return a measure that its module declares and the door of its room does not list."""
+    card = None if name.startswith("_") else card_of(name)
+    if card is None or card.room != room or card.is_second_name:
+        raise AttributeError(f"module 'discreet.{room}' has no attribute {name!r}")
+    return card.function
+
+
+@cache
+def load_cards() -> None:
+    """Import every module that declares a measure, so that its card is there."""
+    for room in _ROOMS:
+        package = importlib.import_module(f"discreet.{room}")
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if found.name not in sys.modules and _declares(found.name):
+                importlib.import_module(found.name)
+
+
+def _declares(module: str) -> bool:
+    """Whether a module that nobody has imported yet declares a measure; kernels are not compiled just to be asked."""
+    spec = importlib.util.find_spec(module)
+    return (
+        spec is not None
+        and spec.origin is not None
+        and _MARK in Path(spec.origin).read_text(encoding="utf-8")
+    )

@@ -1,0 +1,93 @@
+"""Which parts of a folder are finished? A manifest beside them says so, and a stopped run goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.core.errors import InputError
+from discreet.core.files.atomic import replacing
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class PartsManifest:
+    """The parts of a folder, and what they have in common.
+
+    Attributes
+    ----------
+    folder
+        Where they lie.
+    head
+        What parts of one run share: how many records, a mark of where they come from. Parts with another head are of
+        another run.
+    parts
+        How many there will be.
+    others
+        What parts with another head may be of, for the message.
+    """
+
+    folder: Path
+    head: Mapping[str, Any]
+    parts: int
+    others: str
+
+    def path(self, number: int) -> Path:
+        """Where a part goes."""
+        return self.folder / f"part-{number:06d}.parquet"
+
+    def finished(self, *, resume: bool) -> dict[int, str]:
+        """Read which parts are there, whole and of the same run: their numbers and digests.
+
+        The folder is made where it is not there; one with anything else in it is refused.
+        """
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"'{self.folder.name}' is a file. Name a folder for the parts.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(file.name for file in self.folder.iterdir() if not file.name.startswith("."))
+        if not there:
+            return {}
+        manifest = self.folder / MANIFEST
+        if not resume or not manifest.exists():
+            way_out = "Name an empty one." if resume else "Name an empty one, or go on with resume=True."
+            raise InputError(f"The folder '{self.folder.name}' is not empty. {way_out}")
+        try:
+            noted = json.loads(manifest.read_text(encoding="utf-8"))
+            same = all(noted[name] == value for name, value in self.head.items())
+            finished = {int(number): str(digest) for number, digest in noted["finished"].items()}
+        except (ValueError, KeyError, AttributeError, OSError) as error:
+            raise InputError(
+                f"The manifest of '{self.folder.name}' cannot be read. Name an empty folder."
+            ) from error
+        if not same:
+            raise InputError(
+                f"The parts in '{self.folder.name}' are of {self.others}. Give the seed of the first run, or name an "
+                "empty folder."
+            )
+        return {
+            number: digest
+            for number, digest in finished.items()
+            if self.path(number).exists() and digest_of(self.path(number)) == digest
+        }
+
+    def note(self, done: Mapping[int, str]) -> None:
+        """Write down which parts are finished."""
+        document = {
+            **self.head,
+            "parts": self.parts,
+            "complete": len(done) == self.parts,
+            "finished": {str(number): done[number] for number in sorted(done)},
+        }
+        with replacing(self.folder / MANIFEST) as unfinished:
+            unfinished.write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def digest_of(path: Path) -> str:
+    """Tell the bytes of a file from others."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

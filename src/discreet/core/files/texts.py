@@ -1,0 +1,138 @@
+"""Parsing TOML and JSON that anybody may have written: text that is too deep, or has endless numbers, is an error.
+
+The parsers of Python give up on such text with errors of other kinds (RecursionError, a limit of digits), or hand over
+a structure on which the next function gives up. Here both are a ValueError, like every other fault of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from discreet.core.errors import InputError
+from discreet.core.files.inputs import note_read
+
+DEEPEST = 100
+_DOTTED = re.compile(
+    r"""(?:^|[{,\[])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){"""
+    f"{DEEPEST}}}",
+    re.MULTILINE,
+)
+_TOO_LONG = "it has a number of more than 300 digits"
+_MOST_BITS = 1_000  # no float holds much more
+_TOO_DEEP = f"it is nested more than {DEEPEST} deep"
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Parse TOML; every fault is a ValueError whose text says what is wrong.
+
+    Examples
+    --------
+    >>> parsed_toml("rows = 5")
+    {'rows': 5}
+    >>> parsed_toml("a = " + "[" * 50_000)
+    Traceback (most recent call last):
+    ValueError: it is nested more than 100 deep
+    """
+    # A long dotted key is a fault, and takes the parser a time that grows with the square of its length.
+    if _DOTTED.search(text):
+        raise ValueError(_TOO_DEEP)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise ValueError(_TOO_LONG) from error
+    checked_depth(document)
+    return document
+
+
+def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """Parse JSON; every fault is a ValueError, with ``finite`` also NaN and numbers beyond the largest.
+
+    Examples
+    --------
+    >>> parsed_json("[1, 2]")
+    [1, 2]
+    >>> parsed_json("[1e999]", finite=True)
+    Traceback (most recent call last):
+    ValueError: it has a number that is not finite
+    """
+    options: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
+    try:
+        return checked_depth(json.loads(text, **options))
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("it has a number that is not finite")
+    return number
+
+
+def checked_depth(document: Any) -> Any:
+    """Return the structure, or refuse one too deep to be walked through, or with a number too long for a float."""
+    floor = [document] if isinstance(document, dict | list) else []
+    for _ in range(DEEPEST + 1):
+        inside = [item for part in floor for item in (part.values() if isinstance(part, dict) else part)]
+        if any(isinstance(item, int) and item.bit_length() > _MOST_BITS for item in inside):
+            raise ValueError(_TOO_LONG)
+        floor = [item for item in inside if isinstance(item, dict | list)]
+        if not floor:
+            return document
+    raise ValueError(_TOO_DEEP)
+
+
+# Reading the TOML files that people write: plans, policies, studies, roles.
+
+
+def read_toml(path: str | Path, what: str) -> dict[str, Any]:
+    """Read a TOML file; errors name it as ``what``, such as "plan file", and never show what it holds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "plan.toml"
+    >>> _ = file.write_text("rows = 5")
+    >>> read_toml(file, "plan file")
+    {'rows': 5}
+    """
+    place = Path(path)
+    note_read(place, kept="ledger" in what)  # a ledger is read to be written again
+    try:
+        # Some editors put a byte order mark in front.
+        return parsed_toml(place.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise InputError(f"There is no {what} '{place.name or path}' there. Check the path.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The {what} '{place.name}' cannot be read as UTF-8 text.") from error
+    except ValueError as error:
+        raise InputError(f"The {what} '{place.name}' is not valid TOML: {error}.") from error
+
+
+# Does a file of separated text name its separator? Spreadsheets take a first line such as ``sep=;``, and write one.
+
+
+_LINE = re.compile(r'\ufeff?"?sep=(\\t|[^\r\n"])"?[,;\t|]*\r?\n', re.IGNORECASE)
+
+
+def named_separator(text: str) -> tuple[str | None, str]:
+    r"""Return the separator that the first line names, None where it names none, and the text after that line.
+
+    Examples
+    --------
+    >>> named_separator("sep=;\na;b\n1;2\n")
+    (';', 'a;b\n1;2\n')
+    >>> named_separator("sep;other\n1;2\n")
+    (None, 'sep;other\n1;2\n')
+    """
+    named = _LINE.match(text)
+    return (named[1].replace("\\t", "\t"), text[named.end() :]) if named else (None, text)

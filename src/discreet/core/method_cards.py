@@ -1,0 +1,119 @@
+"""What a treatment or a generator says about itself, once, beside its own code.
+
+A card says what the method is for, what the new value of a record depends on, and where the method comes from. The list
+of methods, the papers that go with a release and the manual read it, so that a new method is its class under
+``@method(...)``, its test and its manual page.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from discreet.core.cards import Work
+
+Aim = Literal[
+    "identifiers",
+    "coarser values",
+    "company",
+    "doubt",
+    "sensitive values",
+    "statistics",
+    "guarantee",
+    "places",
+    "records",
+    "published results",
+    "reference",
+]
+
+
+"""What a method is taken for; `AIMS` says it in words."""
+
+
+AIMS: dict[Aim, str] = {
+    "identifiers": "to release no names and numbers of persons, and no order that tells",
+    "coarser values": "coarser values",
+    "company": "k-anonymity and its relatives",
+    "doubt": "doubt about categories",
+    "sensitive values": "groups that do not give a sensitive value away",
+    "statistics": "numbers that keep their statistics",
+    "guarantee": "a proved guarantee",
+    "places": "safe places",
+    "records": "new records instead of those of people",
+    "published results": "records from published results, without any",
+    "reference": "a reference that others must beat",
+}
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """Everything that is said about one treatment or generator.
+
+    Attributes
+    ----------
+    kind
+        Its class.
+    aim
+        What it is taken for.
+    work
+        What the new value of a record depends on: the record itself, the table of classes, or the whole file. Empty
+        where there are no records to begin with.
+    references
+        Where it comes from.
+    """
+
+    kind: type[Any]
+    aim: Aim
+    work: Work = ""
+    references: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> str:
+        """The room that it stands in: ``protect`` or ``synth``."""
+        return self.kind.__module__.split(".")[1]
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one sentence: the first line of its docstring."""
+        return (inspect.getdoc(self.kind) or "").partition("\n")[0]
+
+
+_CARDS: dict[type[Any], MethodCard] = {}
+_Kind = TypeVar("_Kind", bound=type[Any])
+
+
+def method(*, aim: Aim, work: Work = "", references: tuple[str, ...] = ()) -> Callable[[_Kind], _Kind]:
+    """Give a treatment or a generator its card; `MethodCard` says what each entry is."""
+
+    def declared(kind: _Kind) -> _Kind:
+        _CARDS[kind] = MethodCard(kind, aim, work, references)
+        return kind
+
+    return declared
+
+
+def method_card(kind: type[Any]) -> MethodCard | None:
+    """Find the card of a treatment or a generator; None where there is none.
+
+    Examples
+    --------
+    >>> from discreet.protect import Recode
+    >>> method_card(Recode).work, method_card(int)
+    ('row-wise', None)
+    """
+    return _CARDS.get(kind)
+
+
+def works_behind(kinds: Iterable[type[Any]]) -> dict[str, tuple[str, ...]]:
+    """Give the references of methods by their names, in the order given, each method once.
+
+    Examples
+    --------
+    >>> from discreet.protect import RankSwap, ReorderRecords
+    >>> list(works_behind([RankSwap, ReorderRecords, RankSwap]))
+    ['RankSwap']
+    """
+    cards = [card for kind in dict.fromkeys(kinds) if (card := method_card(kind))]
+    return {card.kind.__name__: card.references for card in cards if card.references}

@@ -1,1 +1,0 @@
-"""Files as such: read and written whole or not at all, and what this process has written."""

@@ -1,1 +1,0 @@
-"""Groups of at least k similar records, by maximum distance to average vector."""

@@ -1,0 +1,404 @@
+"""What `discreet.compare` hands back: utility and risk of one release or of several side by side."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.figure_words import title_of, worded
+from discreet.core.results import Measure
+from discreet.core.values import jsonable
+from discreet.core.verdicts import Verdict
+from discreet.core.wording import columns_not_judged
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+    from discreet.policy import Policy
+
+
+__all__ = ["Alignment", "ComparedRelease", "Comparison", "Figures", "Worst"]
+Figures = tuple[str, str, str]
+
+
+"""Measure, figure, and what it is called where releases stand side by side."""
+
+
+SIDE_BY_SIDE: tuple[Figures, ...] = (
+    ("information_loss", "loss", "Information lost"),
+    ("margins", "max_distance", "Worst column moved by"),
+    ("tabular", "mean_SPECKS", "Records in other cells (mean of tables)"),
+    ("tabular", "max_S_pMSE", "Worst table (S_pMSE)"),
+    ("dependence", "largest_change", "Largest change of a relation"),
+    ("pmse", "ratio", "Told apart by a tree (ratio)"),
+    ("compare_model", "overlap_mean", "Overlap of intervals"),
+    ("attribution", "cap_released", "Right guesses"),
+    ("replicated_uniques", "repU", "Alone in both files"),
+    ("near_copies", "copied_share", "Copies of people, beyond chance"),
+    ("neighbors", "dcr_share_closer_than_holdout", "Closer than to the hold-out"),
+    ("new_rows", "new_share_exact", "New records"),
+    ("linkage", "linked_share", "Led back"),
+)
+
+
+"""The figures that are put side by side, what the release costs before what it gives away."""
+
+
+_RISKS: tuple[Figures, ...] = (
+    ("attribution", "cap_released", "Sensitive values guessed right"),
+    ("linkage", "linked_share", "Records led back to their person"),
+    ("replicated_uniques", "repU", "People alone in both files, percent"),
+    ("neighbors", "identical_share", "Records equal to an original"),
+)
+_BADLY = 3.0
+_COST = ("tabular", "mean_SPECKS", "Records that would have to change cells, mean of all tables")
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How two files that differ were brought together.
+
+    Attributes
+    ----------
+    columns
+        What was compared.
+    only_original, only_released
+        Columns that one of the files lacks.
+    left_out
+        Columns that both have and that were left out all the same, with the reason.
+    converted
+        Columns whose type differed, and as what they were compared.
+    reordered
+        Whether the shared columns stand in another order.
+    linked
+        Whether record i of the release is record i of the original (or shares its id), so that records were compared
+        one by one.
+    notes
+        Everything else, in sentences.
+    """
+
+    columns: tuple[str, ...]
+    only_original: tuple[str, ...] = ()
+    only_released: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    converted: Mapping[str, str] = field(default_factory=dict)
+    reordered: bool = False
+    linked: bool = False
+    notes: tuple[str, ...] = ()
+
+    def only_about(self, columns: Sequence[str]) -> Alignment:
+        """Return the alignment of some of the columns."""
+        return replace(self, columns=tuple(columns))
+
+    @property
+    def sentences(self) -> list[str]:
+        """The alignment in words, most important first."""
+        told = []
+        if self.only_original:
+            told.append(f"Only in the original, so not compared: {_listed(self.only_original)}.")
+        if self.only_released:
+            told.append(f"Only in the release, so not compared: {_listed(self.only_released)}.")
+        told += [f"'{name}' was left out: {reason}." for name, reason in self.left_out.items()]
+        told += [f"'{name}' {how}." for name, how in self.converted.items()]
+        if self.reordered:
+            told.append("The columns stand in another order; they were matched by name.")
+        return [*told, *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the alignment, ready for JSON."""
+        return {name: jsonable(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Worst:
+    """What went wrong first: in sentences, and by column, pair and cell, the worst first.
+
+    Levels of cells are data values: they are empty unless they were asked for.
+    """
+
+    sentences: tuple[str, ...] = ()
+    variables: tuple[Mapping[str, Any], ...] = ()
+    pairs: tuple[Mapping[str, Any], ...] = ()
+    cells: tuple[Mapping[str, Any], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it, ready for JSON."""
+        return {name: jsonable(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class ComparedRelease:
+    """One release held against its original."""
+
+    name: str
+    utility: Mapping[str, Measure]
+    risk: Mapping[str, Measure]
+    alignment: Alignment
+    worst: Worst = Worst()
+    verdict: Verdict | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def measures(self) -> Mapping[str, Measure]:
+        """Utility and risk together."""
+        return {**self.utility, **self.risk}
+
+    def figure(self, measure: str, figure: str) -> float | None:
+        """Look a figure up; None where it was not computed, is undefined, or says nothing.
+
+        A tree that finds no first question gives a pMSE of 0 also where tables differ: that is no praise.
+        """
+        held = self.measures.get(measure)
+        if held is not None and measure == "pmse" and self.tree_is_blind:
+            return None
+        value = None if held is None else held.figures.get(figure)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    @property
+    def tree_is_blind(self) -> bool:
+        """Whether the tree of the propensity found nothing although tables of two columns differ."""
+        tree, tables = self.measures.get("pmse"), self.measures.get("tabular")
+        if tree is None or tables is None or tree.figures.get("leaves") not in (1, 1.0):
+            return False
+        worst = tables.figures.get("max_S_pMSE")
+        return isinstance(worst, int | float) and worst >= _BADLY
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the release, ready for JSON."""
+        return {
+            "utility": {name: measure.to_dict() for name, measure in self.utility.items()},
+            "risk": {name: measure.to_dict() for name, measure in self.risk.items()},
+            "verdict": self.verdict.to_dict() if self.verdict else None,
+            "worst": self.worst.to_dict(),
+            "alignment": self.alignment.to_dict(),
+            "skipped": dict(self.skipped),
+            "about": jsonable(self.about),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Everything `discreet.compare` found out.
+
+    Attributes
+    ----------
+    about
+        The original: ``source``, ``rows``, ``columns``, ``roles``, ``missing``, ``created``, ``versions``.
+    releases
+        What was compared, by name. ``utility``, ``risk``, ``verdict``, ``worst``, ``alignment`` and ``skipped`` of the
+        comparison are those of the first.
+    policy
+        What the releases were held against; None where none was named.
+    """
+
+    about: Mapping[str, Any]
+    releases: Mapping[str, ComparedRelease]
+    policy: Policy | None = None
+    show_values: bool = False
+
+    @property
+    def main(self) -> ComparedRelease:
+        """The first release."""
+        return next(iter(self.releases.values()))
+
+    @property
+    def utility(self) -> Mapping[str, Measure]:
+        """What the first release costs, by the name of the measure."""
+        return self.main.utility
+
+    @property
+    def risk(self) -> Mapping[str, Measure]:
+        """What the first release gives away, by the name of the measure."""
+        return self.main.risk
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The first release held against the policy."""
+        return self.main.verdict
+
+    @property
+    def worst(self) -> Worst:
+        """What went wrong first in the first release."""
+        return self.main.worst
+
+    @property
+    def alignment(self) -> Alignment:
+        """How the first release was brought together with the original."""
+        return self.main.alignment
+
+    @property
+    def skipped(self) -> Mapping[str, str]:
+        """The measures that were left out, and why."""
+        return self.main.skipped
+
+    def __getitem__(self, name: str) -> Measure:
+        measures = self.main.measures
+        if name not in measures:
+            reason = self.skipped.get(name)
+            raise ParameterError(
+                f"'{name}' was left out: {reason}" if reason else unknown_name(name, measures, what="measure")
+            )
+        return measures[name]
+
+    @property
+    def meets(self) -> bool | None:
+        """Whether every release meets the policy; None without one, and while something is left to judge."""
+        met = [release.verdict.meets for release in self.releases.values() if release.verdict]
+        if False in met:
+            return False
+        return True if met and all(met) else None
+
+    @property
+    def not_judged(self) -> str:
+        """The columns without a role, and what was not judged about them; empty where every column has one."""
+        return columns_not_judged(self.about.get("without_role") or ())
+
+    @property
+    def line(self) -> str:
+        """The answer in one line (one a release, where there are several)."""
+        lines = []
+        for release in self.releases.values():
+            start = f"{release.name}: " if len(self.releases) > 1 else ""
+            if release.verdict is not None:
+                lines.append(f"{start}{release.verdict.line}")
+        return "\n".join(lines) or "No policy was named, so there is no verdict; see what went wrong first."
+
+    @property
+    def side_by_side(self) -> list[dict[str, Any]]:
+        """One row a release: its name, whether it meets the policy, and the figures that several releases share."""
+        shared = self.shared_figures
+        return [
+            {
+                "release": release.name,
+                **({"meets": release.verdict.meets} if release.verdict else {}),
+                **{f"{measure}.{figure}": release.figure(measure, figure) for measure, figure, _ in shared},
+            }
+            for release in self.releases.values()
+        ]
+
+    @property
+    def shared_figures(self) -> list[Figures]:
+        """Those of the usual figures that at least one release has."""
+        return [
+            item
+            for item in SIDE_BY_SIDE
+            if any(release.figure(*item[:2]) is not None for release in self.releases.values())
+        ]
+
+    @property
+    def map_axes(self) -> tuple[Figures, Figures] | None:
+        """The figures of the risk-utility map: the cost, and the first risk that all releases have."""
+        for risk in _RISKS:
+            if all(
+                release.figure(*risk[:2]) is not None and release.figure(*_COST[:2]) is not None
+                for release in self.releases.values()
+            ):
+                return _COST, risk
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one JSON-ready document; the first release stands at the top, the others under ``releases``."""
+        others = [release for release in self.releases.values() if release is not self.main]
+        return {
+            "about": jsonable(self.about),
+            "release": self.main.name,
+            **{name: value for name, value in self.main.to_dict().items() if name != "about"},
+            "released": jsonable(self.main.about),
+            "releases": {release.name: release.to_dict() for release in others},
+            "side_by_side": jsonable(self.side_by_side),
+            "policy": self.policy.to_dict() if self.policy else None,
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report as one self-contained HTML file and return its path."""
+        from discreet.report.comparison_page import write_comparison
+
+        return write_comparison(self, Path(path))
+
+    def plot(self) -> Picture:
+        """Draw the risk-utility map: what each release costs, and what it gives away."""
+        from discreet.report.comparison_charts import map_of
+        from discreet.report.plots import draw_charts
+
+        chart = map_of(self)
+        if chart is None:
+            raise ParameterError(
+                "There is nothing to draw a risk-utility map of: it needs tables of the compared columns and a risk. "
+                "Name keys (and sensitive columns), so that a risk can be measured."
+            )
+        return draw_charts([chart])
+
+    def __str__(self) -> str:
+        lines = [self.line]
+        for release in self.releases.values():
+            lines += ["", *(_told(release, titled=len(self.releases) > 1))]
+        lines += ["", self.not_judged] if self.not_judged else []
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        parts = [f"<h3>{html.escape(self.line)}</h3>"]
+        for release in self.releases.values():
+            worst = "".join(f"<li>{html.escape(text)}</li>" for text in release.worst.sentences)
+            rows = "".join(
+                f"<tr><th scope='row'>{html.escape(title_of(name))}</th>"
+                f"<td>{html.escape(worded('value', measure.value, measure=measure.name))}</td>"
+                f"<td>{html.escape(measure.meaning)}</td></tr>"
+                for name, measure in release.measures.items()
+            )
+            parts.append(
+                f"<h4>{html.escape(release.name)}</h4><p>What went wrong first:</p><ul>{worst}</ul>"
+                f"<table>{rows}</table>"
+            )
+        parts += [f"<p>{html.escape(self.not_judged)}</p>"] if self.not_judged else []
+        return "".join(parts)
+
+
+def easiest_to_guess(attribution: Measure) -> str | None:
+    """Name the sensitive column that the headline of an attribution is about."""
+    import narwhals as nw
+
+    if "variables" not in attribution.detail:
+        return None
+    frame: Any = nw.from_native(attribution.detail["variables"])
+    first: dict[str, Any] = next(iter(frame.head(1).iter_rows(named=True)), {})
+    return None if first.get("sensitive") is None else str(first["sensitive"])
+
+
+def _told(release: ComparedRelease, *, titled: bool) -> list[str]:
+    """Write one release for a terminal: the worst first, then a table of the measures."""
+    lines = [f"Release '{release.name}'"] if titled else []
+    lines += ["What went wrong first:", *(f"  - {text}" for text in release.worst.sentences)]
+    for heading, measures in (
+        ("What it costs", release.utility),
+        ("What it gives away", release.risk),
+    ):
+        if measures:
+            width = max(len(title_of(name)) for name in measures)
+            lines += ["", heading]
+            lines += [
+                f"  {title_of(name):<{width}}  {worded('value', measure.value, measure=measure.name):>10}  "
+                f"{measure.meaning}"
+                for name, measure in measures.items()
+            ]
+    if release.alignment.sentences:
+        lines += ["", "How the files were brought together:"]
+        lines += [f"  - {text}" for text in release.alignment.sentences]
+    lines += [f"Left out: {title_of(name)}, {reason}" for name, reason in release.skipped.items()]
+    return lines
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
