@@ -94,7 +94,7 @@ def test_nobody_is_told_where_nobody_looks_but_a_page_is(monkeypatch, clock):
 def test_the_compiler_is_heard_when_it_compiles_and_not_when_it_reads_from_disk(tmp_path):
     code = (
         "import sys, numpy as np; from discreet.core import compiling; sys.stderr.isatty = lambda: True;"
-        "first_use.PATIENCE = 0.0;"
+        "compiling.PATIENCE = 0.0;"
         "from discreet.numerics.interval_search import intervals; intervals(np.zeros(1), np.zeros(1))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

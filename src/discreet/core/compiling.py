@@ -69,10 +69,12 @@ class Watch(Listener):  # type: ignore[misc]
 
 watch_the_compiler()
 
-
 Function = TypeVar("Function", bound=Callable[..., Any])
+
 # A plain 0 is a type of its own to the compiler: a function that is handed it, and later a count, is compiled twice.
 ZERO: int = cast(int, np.int64(0))
+
+
 # Numbers are divided as NumPy does it: a check of every divisor would have to be compiled as well.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 

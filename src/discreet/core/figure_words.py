@@ -80,8 +80,6 @@ SHARED = {
     "variables": Figure("Table"),
     "worst": Figure("The worse of A and B", unit="share"),
 }
-
-
 """Figures, and columns of tables, that mean the same wherever they are found."""
 
 

@@ -42,20 +42,13 @@ NOT_COMPARED = (
     "How far it is from the original is not said here: such figures come from the data, were not paid for, and would "
     "undo the guarantee. Compute them apart, for the house alone."
 )
-
-
 """What stands beside a guarantee in place of figures that compare a release with its original."""
-
-
 CONFIDENTIAL = (
     "Confidential: this log holds figures of the data. Keep it as the data are kept, apart from the release."
 )
-
-
 """What the internal face of a log says of itself."""
-
-
 PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
+
 _FURTHER = "Further records of the same person, where what counts is a record."
 NOT_COVERED = (
     "What is true of everybody: that smokers fall ill more often is learned with or without any one of them.",
@@ -65,10 +58,7 @@ NOT_COVERED = (
     "of records; and that a run was refused because the file contradicts what was stated.",
     "How long a run took, and copies of the data themselves.",
 )
-
-
 """What a promise does not speak of."""
-
 
 FOLLOW_FROM_PARAMETERS: Mapping[str, frozenset[str]] = {
     "noisy-counts": frozenset({"epsilon", "cells_of_a_record", "epsilon_a_cell"}),
@@ -78,14 +68,9 @@ FOLLOW_FROM_PARAMETERS: Mapping[str, frozenset[str]] = {
     "pram": frozenset({"local_epsilon", "local_epsilon_of_record", "matrix"}),
     "sample-and-anonymize": frozenset({"heights", "k", "sampling_rate", "gamma", "ledger", "plan"}),
 }
-
-
 """Figures that follow from the parameters and the declared domain alone, by method."""
 
-
 DRAWN_PRIVATELY: Mapping[str, frozenset[str]] = {"sample-and-anonymize": frozenset({"levels"})}
-
-
 """Figures that are themselves the outcome of a private draw, and paid for from the budget."""
 
 

@@ -27,10 +27,7 @@ Aim = Literal[
     "published results",
     "reference",
 ]
-
-
 """What a method is taken for; `AIMS` says it in words."""
-
 
 AIMS: dict[Aim, str] = {
     "identifiers": "to release no names and numbers of persons, and no order that tells",

@@ -30,6 +30,7 @@ from discreet.core.errors import ColumnError, ParameterError, not_microdata
 P = ParamSpec("P")
 R = TypeVar("R")
 Kind = TypeVar("Kind", bound=type)
+
 _LISTS = (Sequence, list, tuple, Collection, Iterable, set, frozenset, AbstractSet)
 _COLUMN_LISTS = [
     "by",

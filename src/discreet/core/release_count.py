@@ -30,8 +30,6 @@ OTHER_TABLES_DIFFER = (
 STICKS_TO_ONE_TABLE = (
     f"{OTHER_TABLES_DIFFER} To have them counted and limited, name count_file= (--set count_file=FILE)."
 )
-
-
 """What is said where a table could be counted and is not."""
 
 

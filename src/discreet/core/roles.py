@@ -13,9 +13,17 @@ from typing import Any
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 
 Columns = str | Sequence[str] | None
+
+
 MANY = ("keys", "sensitive", "identifiers", "strata", "location")
+
+
 ONE = ("weight", "household", "person", "contributor", "employer", "time", "psu")
+
+
 ROLES = (*MANY[:3], "weight", "household", *MANY[3:], *ONE[2:])
+
+
 EXCLUSIVE = ("keys", "sensitive", "identifiers", "weight")
 
 

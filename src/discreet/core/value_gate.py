@@ -32,6 +32,7 @@ WHEN_LISTED = frozenset({"records", "table", "levels"})
 # What a look at a file before its synthesis finds has names of its own.
 OF_FINDINGS = frozenset({"codes", "keys", "values", "value", "cuts"})
 EXPRESSIONS = frozenset({"when", "where", "rule", "rules", "constraint", "constraints", "condition"})
+
 _SETTINGS, _FINDINGS = "settings", "findings"
 _CONTEXTS = {
     "parameters": _SETTINGS,

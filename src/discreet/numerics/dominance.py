@@ -33,6 +33,7 @@ from discreet.core.errors import ParameterError
 
 Weighting = Literal["expand", "multiply", "own"]
 Negative = Literal["refuse", "absolute"]
+
 _ROUNDING = 1e-12
 
 

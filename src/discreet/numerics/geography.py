@@ -31,10 +31,7 @@ from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 
 EARTH_RADIUS = 6_371_008.8
-
-
 """Mean radius of the earth in meters."""
-
 
 _EQUATOR, _FLATTENING = 6_378_137.0, 1 / 298.257223563
 _POLE = _EQUATOR * (1 - _FLATTENING)

@@ -20,8 +20,6 @@ from discreet.core.errors import ParameterError, load_extra
 from discreet.numerics.geography import CoordinateSystem
 
 OUTSIDE = -1
-
-
 """The code of a point that lies in no zone."""
 
 

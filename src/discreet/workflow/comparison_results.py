@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Alignment", "ComparedRelease", "Comparison", "Figures", "Worst"]
+
 Figures = tuple[str, str, str]
-
-
 """Measure, figure, and what it is called where releases stand side by side."""
-
 
 SIDE_BY_SIDE: tuple[Figures, ...] = (
     ("information_loss", "loss", "Information lost"),
@@ -44,10 +42,7 @@ SIDE_BY_SIDE: tuple[Figures, ...] = (
     ("new_rows", "new_share_exact", "New records"),
     ("linkage", "linked_share", "Led back"),
 )
-
-
 """The figures that are put side by side, what the release costs before what it gives away."""
-
 
 _RISKS: tuple[Figures, ...] = (
     ("attribution", "cap_released", "Sensitive values guessed right"),

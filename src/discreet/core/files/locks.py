@@ -24,7 +24,6 @@ PATIENCE = 5.0
 _ALL_PATIENCE = 120.0
 _SHARED_FOR = 2.0  # seconds that Windows refuses to rename over a file somebody is reading, at most
 
-
 try:
     fcntl: Any = importlib.import_module("fcntl")
 except ImportError:  # Windows

@@ -24,6 +24,7 @@ from discreet.numerics.copula.matching import Match, match_pairs, match_table, m
 
 Matching = Literal["auto", "exact", "montecarlo"]
 Order = Literal["given", "greedy"] | Sequence[int]
+
 #: A table with at least this many records a cell is matched exactly, a sparser one by drawing pairs.
 _RECORDS_A_CELL = 5
 #: The largest table whose rectangle probabilities are computed.
