@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,lint,dev
 
-.PHONY: demo test tests test-all axe browser kernels test-processors fingerprints fuzz kill lint bench docs install clean
+.PHONY: demo test tests test-all axe browser kernels test-processors fingerprints index fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -43,6 +43,10 @@ BASE ?= HEAD~1
 WHAT ?= tests src
 fingerprints: install
 	$(BIN)/python tests/repeatable/comparing.py $(BASE) $(WHAT)
+
+# Lists, completion and help read the index; whoever adds a method writes it anew.
+index: install
+	$(BIN)/python -c 'from discreet.workflow.catalog import build_index; build_index()'
 
 # New cases every time; the seed is printed, and CASES and SEED bring the same ones again.
 CASES ?= 20000

@@ -25,13 +25,13 @@ from discreet.workflow.evaluation.metrics import measures_known, usual_metrics
 
 SOURCE = Path(discreet.__file__).parent
 CENTRAL = (
-    "cards.py",
-    "citations.py",
-    "figure_words.py",
+    "core/cards.py",
+    "core/citations.py",
+    "core/figure_words.py",
     "policy.py",
-    "results.py",
-    "verdicts.py",
-    "wording.py",
+    "core/results.py",
+    "core/verdicts.py",
+    "core/wording.py",
     "cli/methods.py",
     "cli/risk.py",
     "report/answer.py",

@@ -216,7 +216,7 @@ def test_nothing_is_there_that_nothing_refers_to():
     places = [
         path
         for room in ("src", "tests", "docs", "bench")
-        for ending in ("*.py", "*.md")
+        for ending in ("*.py", "*.pyi", "*.md")
         for path in (root / room).rglob(ending)
     ]
     named = Counter(word for path in places for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))

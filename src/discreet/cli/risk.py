@@ -76,7 +76,7 @@ def _measure(name: str) -> Callable[..., Measure]:
 
     plain = name.removeprefix("risk.").replace("-", "_")
     measures = {card.name: card.function for card in all_cards("risk")}
-    if plain in room.__all__ and plain not in measures:
+    if plain in dir(room) and plain not in measures:
         raise ParameterError(
             f"{plain} does not measure, it makes a release. Call discreet.risk.{plain} in Python."
         )

@@ -303,9 +303,9 @@ def _synthesizer(
         return load_plan(plan)
     settings |= budget
     name = str(settings.pop("synthesizer", "sequential"))
-    if method in Synthesizer.known and method not in all_methods() and name == "sequential":
-        return Synthesizer.named(method, settings)
     if method is not None:
+        if name == "sequential" and method not in all_methods() and method in Synthesizer.known:
+            return Synthesizer.named(method, settings)
         settings["method"] = method
     return Synthesizer.named(name, settings)
 

@@ -9,16 +9,14 @@ under ``@measure(...)``.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
-import pkgutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from discreet.core import index
 
 if TYPE_CHECKING:
     from discreet.core.results import Measure
@@ -26,32 +24,19 @@ if TYPE_CHECKING:
 
 
 Better = Literal["lower", "higher"] | float
-
-
 """Which way a figure is better; a number is the value to be close to."""
 
-
 Unit = Literal["", "share", "percent"]
-
-
 """How a figure is held: a plain number, a fraction of one, or (as readers of synthetic-data tables expect) percent."""
 
-
 Place = Literal["axis", "bars", "rule", "scenarios", "change"]
-
-
 """Where a figure goes by other words than its label: on the axis of a picture, beside bars, in a rule of a policy,
 where intruder scenarios stand side by side, and where a file stands before and after."""
 
-
 Work = Literal["", "row-wise", "class-wise", "whole-file"]
-
-
 """What must be in memory: nothing but the record itself, the table of classes, or the whole file."""
 
 
-_ROOMS = ("risk", "utility", "attack")
-_MARK = "@measure("
 _SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
 
 
@@ -152,14 +137,9 @@ class TwoFiles(Protocol):
 
 
 Files = tuple["Microdata", "Microdata", "Microdata | None"]
-
-
 """Original, release, and people who were not used to make it, where there are any."""
 
-
 UNSET: Any = object()
-
-
 """A setting that is not to be given at all, although the comparison could."""
 
 
@@ -420,6 +400,11 @@ def card_of(name: str) -> Card | None:
     ('Re-identification', None)
     """
     if name not in _CARDS:
+        for room in index.MEASURING:
+            entry = index.entry_of(f"{room}.{name}")
+            if entry is not None:
+                importlib.import_module(entry.module)
+    if name not in _CARDS:
         load_cards()
     return _CARDS.get(name)
 
@@ -429,41 +414,46 @@ def cards_seen() -> Mapping[str, Card]:
     return _CARDS
 
 
-def all_cards(room: str | None = None) -> tuple[Card, ...]:
-    """List the cards of a room, or of all.
+def all_cards(room: str | None = None, *, asked: str = "") -> tuple[Card, ...]:
+    """List the cards of a room, or of all; with ``asked`` those that a verb asks (``assess``, ``compare``, ``study``).
+
+    Only the modules of these cards are imported.
 
     Examples
     --------
     >>> sorted({card.room for card in all_cards()})
     ['attack', 'risk', 'utility']
     """
+    named = [
+        entry
+        for entry in index.entries().values()
+        if entry.kind == "measure" and room in (None, entry.room) and (not asked or asked in entry.asked)
+    ]
+    for module in dict.fromkeys(entry.module for entry in named):
+        importlib.import_module(module)
     load_cards()
-    return tuple(card for card in _CARDS.values() if room in (None, card.room))
-
-
-def offered(room: str, name: str) -> Callable[..., Measure]:
-    """Return a measure that its module declares and the door of its room does not list."""
-    card = None if name.startswith("_") else card_of(name)
-    if card is None or card.room != room or card.is_second_name:
-        raise AttributeError(f"module 'discreet.{room}' has no attribute {name!r}")
-    return card.function
+    place = {entry.name: number for number, entry in enumerate(index.entries().values())}
+    cards = [card for card in _CARDS.values() if room in (None, card.room)]
+    wanted = [card for card in cards if not asked or getattr(card, asked) is not None]
+    return tuple(sorted(wanted, key=lambda card: place.get(f"{card.room}.{card.name}", len(place))))
 
 
 @cache
 def load_cards() -> None:
-    """Import every module that declares a measure, so that its card is there."""
-    for room in _ROOMS:
-        package = importlib.import_module(f"discreet.{room}")
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if found.name not in sys.modules and _declares(found.name):
-                importlib.import_module(found.name)
+    """Import the modules that were added since the index was written, so that their cards are there."""
+    for room in index.MEASURING:
+        for module in index.new_modules(room):
+            importlib.import_module(module)
 
 
-def _declares(module: str) -> bool:
-    """Whether a module that nobody has imported yet declares a measure; kernels are not compiled just to be asked."""
-    spec = importlib.util.find_spec(module)
-    return (
-        spec is not None
-        and spec.origin is not None
-        and _MARK in Path(spec.origin).read_text(encoding="utf-8")
-    )
+def measure_names() -> list[str]:
+    """Name every measure, importing none that the index knows.
+
+    Examples
+    --------
+    >>> "k_anonymity" in measure_names()
+    True
+    """
+    load_cards()
+    listed = [entry.name.partition(".")[2] for entry in index.entries().values() if entry.kind == "measure"]
+    return list(dict.fromkeys([*listed, *_CARDS]))

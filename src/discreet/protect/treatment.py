@@ -22,6 +22,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Work
 from discreet.core.described import kebab, parameters_of
+from discreet.core.doors import Registry
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
 from discreet.core.method_cards import method_card
@@ -110,7 +111,7 @@ class Aside:
 class Treatment(ABC):
     """A protection and its parameters; subclasses are frozen dataclasses."""
 
-    known: ClassVar[dict[str, type[Treatment]]] = {}
+    known: ClassVar[Registry[type[Treatment]]] = Registry("discreet.protect")
     secrets: ClassVar[tuple[str, ...]] = ()
     """Parameters that are left out of logs and plan files."""
 

@@ -19,6 +19,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.described import kebab, made_from, parameters_of
+from discreet.core.doors import Registry
 from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
 from discreet.core.files.texts import read_toml
 from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
@@ -39,7 +40,7 @@ __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", 
 class Synthesizer(ABC):
     """A way of making synthetic records, with its parameters; subclasses are frozen dataclasses."""
 
-    known: ClassVar[dict[str, type[Synthesizer]]] = {}
+    known: ClassVar[Registry[type[Synthesizer]]] = Registry("discreet.synth")
     needs_data: ClassVar[bool] = True
     """Whether it learns from a file; one that works from published results alone does not."""
     plan_name: ClassVar[str] = ""
@@ -129,7 +130,7 @@ class Fitted(ABC):
         Number of records of the file it was fitted to, and of a synthetic file unless another is asked for.
     """
 
-    known: ClassVar[dict[str, type[Fitted]]] = {}
+    known: ClassVar[Registry[type[Fitted]]] = Registry("discreet.synth")
     guarantee: str | None = None
     """A privacy guarantee that is proved for what was done, else None."""
     why_none: str = NO_PROOF

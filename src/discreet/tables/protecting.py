@@ -21,6 +21,7 @@ import polars as pl
 
 from discreet.core.arrays import Array, Integers
 from discreet.core.described import kebab, made_from, parameters_of
+from discreet.core.doors import Registry
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import (
     CODES_OF_THE_DATA,
@@ -204,7 +205,7 @@ class ProtectedTable:
 class TableProtection(ABC):
     """A protection of tables and its parameters; subclasses are frozen dataclasses."""
 
-    known: ClassVar[dict[str, type[TableProtection]]] = {}
+    known: ClassVar[Registry[type[TableProtection]]] = Registry("discreet.tables")
     secrets: ClassVar[tuple[str, ...]] = ()
     """Parameters that are left out of logs."""
 

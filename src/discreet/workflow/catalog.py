@@ -1,41 +1,24 @@
-"""What the package can do, read off the rooms themselves."""
+"""What the package can do: read from the index, and written into it off the rooms themselves."""
 
 from __future__ import annotations
 
 import importlib
 import inspect as python_inspect
-from dataclasses import asdict, dataclass
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from discreet.core.cards import all_cards, card_of
+from discreet.core.cards import Card, all_cards, card_of
+from discreet.core.index import MEASURING, PLACE, Entry, Kind, entries, save_index
 from discreet.core.method_cards import method_card
 
 _ROOMS = ("risk", "protect", "synth", "utility", "tables", "attack", "outputs")
-
 _QUERIES = (
     "count", "total", "mean", "variance", "quantiles", "histogram", "table", "linear_regression", "quantile_regression",
 )  # fmt: skip
 _MACHINERY = ("Change", "Draft", "Treatment")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One measure, treatment or generator: its room, its name in Python and the question it answers.
-
-    ``work`` says what a figure or a new value depends on, where its card says so: ``row-wise``, ``class-wise`` or
-    ``whole-file``.
-    """
-
-    room: str
-    about: str
-    name: str
-    question: str
-    work: str = ""
-    references: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry, ready for JSON."""
-        return asdict(self)
+_METHODS: dict[str, Kind] = {"protect": "treatment", "synth": "generator"}
+_VERBS = ("assess", "compare", "study")
 
 
 def catalog() -> list[Entry]:
@@ -46,17 +29,65 @@ def catalog() -> list[Entry]:
     >>> next(entry.question for entry in catalog() if entry.name == "risk.k_anonymity")
     'How many people share the rarest combination of key values?'
     """
-    entries = []
-    for room in _ROOMS:
-        module = importlib.import_module(f"discreet.{room}")
-        about = _first_line(module)
-        things = {name: getattr(module, name) for name in module.__all__ if name not in _MACHINERY}
-        things |= {card.name: card.function for card in all_cards(room) if not card.is_second_name}
-        entries += [
-            Entry(room, about, f"{room}.{name}", _first_line(things[name]), *_on_card(things[name]))
-            for name in sorted(things)
-        ]
-    return [*entries, *_private()]
+    listed = [entry for entry in entries().values() if entry.offered]
+    known = {entry.name for entry in entries().values()}
+    new = [_of_card(card, "") for card in _loaded_since(known)]
+    abouts = {entry.room: entry.about for entry in listed}
+    places = {room: number for number, room in enumerate(abouts)}
+    new = [replace(entry, about=abouts[entry.room]) for entry in new if entry.offered]
+    return sorted([*listed, *new], key=lambda entry: (places[entry.room], entry.room != "dp" and entry.name))
+
+
+def _loaded_since(known: set[str]) -> list[Card]:
+    from discreet.core.cards import cards_seen, load_cards
+
+    load_cards()
+    return [card for card in cards_seen().values() if f"{card.room}.{card.name}" not in known]
+
+
+def build_index(place: Path = PLACE) -> None:
+    """Write the index off the cards and the doors; everything is imported for it."""
+    source = Path(python_inspect.getfile(importlib.import_module("discreet"))).parent
+    modules = [
+        ".".join(["discreet", *path.relative_to(source).with_suffix("").parts]).removesuffix(".__init__")
+        for room in MEASURING
+        for path in (source / room).rglob("*.py")
+    ]
+    save_index([entry for room in _ROOMS for entry in _of_room(room)] + _private(), modules, place)
+
+
+def _of_room(room: str) -> list[Entry]:
+    module = importlib.import_module(f"discreet.{room}")
+    about = _first_line(module)
+    cards = {card.name: card for card in all_cards(room)}
+    things = {name: getattr(module, name) for name in module.__all__ if name not in _MACHINERY}
+    found = {name: _of_thing(room, about, name, thing) for name, thing in things.items()}
+    found |= {name: _of_card(card, about) for name, card in cards.items()}
+    return [found[name] for name in sorted(found)]
+
+
+def _of_card(card: Card, about: str) -> Entry:
+    return Entry(
+        room=card.room,
+        about=about,
+        name=f"{card.room}.{card.name}",
+        question=_first_line(card.function),
+        work=card.work,
+        references=card.references,
+        title=card.title,
+        module=card.function.__module__,
+        kind="measure",
+        asked=tuple(verb for verb in _VERBS if getattr(card, verb) is not None),
+        offered=not card.is_second_name,
+    )
+
+
+def _of_thing(room: str, about: str, name: str, thing: Any) -> Entry:
+    entry = Entry(room, about, f"{room}.{name}", _first_line(thing), module=getattr(thing, "__module__", ""))
+    card = method_card(thing) if isinstance(thing, type) else card_of(getattr(thing, "__name__", ""))
+    if card is None:
+        return entry
+    return replace(entry, work=card.work, references=card.references, kind=_METHODS.get(room, "other"))
 
 
 def _private() -> list[Entry]:
@@ -65,16 +96,15 @@ def _private() -> list[Entry]:
     from discreet.dp.regression.quantile_regression import ADVICE
 
     about = "Questions answered under a privacy budget (discreet dp)."
-    listed = [Entry("dp", about, f"dp.{name}", _first_line(getattr(dp, name))) for name in _QUERIES]
-    return listed + [
-        Entry("dp", about, f"dp.quantile_regression, {name}", advice) for name, advice in ADVICE.items()
+    queries = {name: getattr(dp, name) for name in _QUERIES}
+    listed = [
+        Entry("dp", about, f"dp.{name}", _first_line(query), module=query.__module__, kind="query")
+        for name, query in queries.items()
     ]
-
-
-def _on_card(thing: object) -> tuple[str, tuple[str, ...]]:
-    """Give what the card of a measure, a treatment or a generator says of its work and where it comes from."""
-    card = method_card(thing) if isinstance(thing, type) else card_of(getattr(thing, "__name__", ""))
-    return ("", ()) if card is None else (card.work, card.references)
+    return listed + [
+        Entry("dp", about, f"dp.quantile_regression, {name}", advice, kind="query")
+        for name, advice in ADVICE.items()
+    ]
 
 
 def _first_line(thing: object) -> str:

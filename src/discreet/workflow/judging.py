@@ -24,7 +24,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
-from discreet.core.cards import all_cards
+from discreet.core.cards import measure_names
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.randomness import Seed
 from discreet.core.results import Measure, Release, Scenario
@@ -312,8 +312,8 @@ def check_policy(policy: Policy) -> None:
     from discreet import risk, utility
 
     alone, pairs = questions.by_name(), pair_questions.by_name()
-    offered = [name for room in (risk, utility) for name in room.__all__ if name[0].islower()]
-    offered += [card.name for card in all_cards() if card.name not in offered]
+    offered = [name for room in (risk, utility) for name in dir(room) if name[0].islower()]
+    offered += [name for name in measure_names() if name not in offered]
     for name in (*(rule.measure for rule in policy.rules), *policy.parameters):
         if name not in offered:
             raise ParameterError(f"In policy '{policy.name}': {unknown_name(name, offered, what='measure')}")

@@ -316,7 +316,9 @@ class PairQuestion:
 
 def by_name() -> dict[str, PairQuestion]:
     """Return what a comparison can ask, in the order in which it is asked and shown."""
-    asked = [PairQuestion(card, card.compare) for card in all_cards() if card.compare is not None]
+    asked = [
+        PairQuestion(card, card.compare) for card in all_cards(asked="compare") if card.compare is not None
+    ]
     return {question.name: question for question in sorted(asked, key=lambda one: one.needs.order)}
 
 

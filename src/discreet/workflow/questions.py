@@ -115,5 +115,5 @@ _FILES = ("data", "original", "released", "population")
 
 def by_name() -> dict[str, Question]:
     """Return what an assessment asks, in the order in which it is asked and shown."""
-    asked = [Question(card, card.assess) for card in all_cards() if card.assess is not None]
+    asked = [Question(card, card.assess) for card in all_cards(asked="assess") if card.assess is not None]
     return {question.name: question for question in sorted(asked, key=lambda one: one.needs.order)}

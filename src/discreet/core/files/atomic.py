@@ -307,8 +307,8 @@ def exchange(one: Path, other: Path) -> bool:
 
 # Did a write fail because the disk is full?
 #
-# Engines hide what the operating system told them behind errors of their own, so the chain of errors is searched for the
-# number of the operating system, and the disk itself is asked: what was half written still fills it.
+# Engines hide what the operating system told them behind errors of their own, so the chain of errors is searched for
+# the number of the operating system, and the disk itself is asked: what was half written still fills it.
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}

@@ -285,7 +285,7 @@ def usual_metrics() -> tuple[Metric, ...]:
     >>> [metric.name for metric in usual_metrics()][:4]
     ['pmse', 'detection', 'tabular', 'margins']
     """
-    asked = [(card, card.study) for card in all_cards() if card.study is not None]
+    asked = [(card, card.study) for card in all_cards(asked="study") if card.study is not None]
     return tuple(
         Metric(card.name, parameters=study.parameters)
         for card, study in sorted(asked, key=lambda one: one[1].order)

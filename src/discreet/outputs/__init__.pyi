@@ -1,0 +1,38 @@
+from discreet.outputs.acro import read_acro as read_acro
+from discreet.outputs.acro import write_acro as write_acro
+from discreet.outputs.decisions import (
+    append_decision as append_decision,
+)
+from discreet.outputs.decisions import (
+    read_decisions as read_decisions,
+)
+from discreet.outputs.decisions import (
+    verify_register as verify_register,
+)
+from discreet.outputs.findings import CheckResult as CheckResult
+from discreet.outputs.findings import Finding as Finding
+from discreet.outputs.finished import check as check
+from discreet.outputs.finished import check_many as check_many
+from discreet.outputs.package import Package as Package
+from discreet.outputs.places import Place as Place
+from discreet.outputs.register import OutputRegister as OutputRegister
+from discreet.outputs.result import Output as Output
+from discreet.outputs.reviewing import Reviewer as Reviewer
+from discreet.outputs.reviewing import review as review
+from discreet.outputs.session import Session as Session
+from discreet.outputs.settings import OutputPolicy as OutputPolicy
+from discreet.outputs.statbarns import (
+    Barn as Barn,
+)
+from discreet.outputs.statbarns import (
+    StatbarnInfo as StatbarnInfo,
+)
+from discreet.outputs.statbarns import (
+    barns as barns,
+)
+from discreet.outputs.statbarns import (
+    classify as classify,
+)
+from discreet.outputs.statbarns import (
+    registry as registry,
+)

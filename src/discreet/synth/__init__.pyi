@@ -1,0 +1,127 @@
+from discreet.synth import distributions as distributions
+from discreet.synth import from_outputs as from_outputs
+from discreet.synth.adversarial_forest import AdversarialForest as AdversarialForest
+from discreet.synth.all_others.all_others import AllOthers as AllOthers
+from discreet.synth.baselines import Bootstrap as Bootstrap
+from discreet.synth.baselines import Independent as Independent
+from discreet.synth.bayesian_network import BayesianNetwork as BayesianNetwork
+from discreet.synth.copulas.gaussian import GaussianCopula as GaussianCopula
+from discreet.synth.copulas.vine import VineCopula as VineCopula
+from discreet.synth.deep import (
+    CTGAN as CTGAN,
+)
+from discreet.synth.deep import (
+    DPGAN as DPGAN,
+)
+from discreet.synth.deep import (
+    PATEGAN as PATEGAN,
+)
+from discreet.synth.deep import (
+    TVAE as TVAE,
+)
+from discreet.synth.deep import (
+    LanguageModel as LanguageModel,
+)
+from discreet.synth.deep import (
+    TabularDiffusion as TabularDiffusion,
+)
+from discreet.synth.finishing import finish as finish
+from discreet.synth.finishing import rules_against_chance as rules_against_chance
+from discreet.synth.fitting_sample import (
+    FittingSample as FittingSample,
+)
+from discreet.synth.fitting_sample import (
+    fit_on_sample as fit_on_sample,
+)
+from discreet.synth.fitting_sample import (
+    fitting_sample as fitting_sample,
+)
+from discreet.synth.from_aggregates import MacroToMicro as MacroToMicro
+from discreet.synth.from_outputs import FromOutputs as FromOutputs
+from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
+from discreet.synth.population import (
+    Households as Households,
+)
+from discreet.synth.population import (
+    Population as Population,
+)
+from discreet.synth.population import (
+    SurveyDesign as SurveyDesign,
+)
+from discreet.synth.population import (
+    rake as rake,
+)
+from discreet.synth.preflighting import (
+    Finding as Finding,
+)
+from discreet.synth.preflighting import (
+    LinkedPreflight as LinkedPreflight,
+)
+from discreet.synth.preflighting import (
+    Preflight as Preflight,
+)
+from discreet.synth.preflighting import (
+    preflight as preflight,
+)
+from discreet.synth.preflighting import (
+    preflight_linked as preflight_linked,
+)
+from discreet.synth.private_histograms import (
+    NoisyBayes as NoisyBayes,
+)
+from discreet.synth.private_histograms import (
+    PerturbedHistogram as PerturbedHistogram,
+)
+from discreet.synth.private_histograms import (
+    SmoothHistogram as SmoothHistogram,
+)
+from discreet.synth.private_marginals import AIM as AIM
+from discreet.synth.private_marginals import MST as MST
+from discreet.synth.record_rules import check_rules as check_rules
+from discreet.synth.record_rules import enforce_rules as enforce_rules
+from discreet.synth.relational import (
+    FittedRelational as FittedRelational,
+)
+from discreet.synth.relational import (
+    LinkedTables as LinkedTables,
+)
+from discreet.synth.relational import (
+    Relational as Relational,
+)
+from discreet.synth.relational import (
+    Schema as Schema,
+)
+from discreet.synth.relational import (
+    TableSchema as TableSchema,
+)
+from discreet.synth.sequential.ordering import OrderChoice as OrderChoice
+from discreet.synth.sequential.ordering import choose_order as choose_order
+from discreet.synth.sequential.sequential import Sequential as Sequential
+from discreet.synth.survey_checks import survey_check as survey_check
+from discreet.synth.syndiffix import (
+    MultiTable as MultiTable,
+)
+from discreet.synth.syndiffix import (
+    MultiTableRelease as MultiTableRelease,
+)
+from discreet.synth.syndiffix import (
+    SynDiffix as SynDiffix,
+)
+from discreet.synth.syndiffix import (
+    snap_range as snap_range,
+)
+from discreet.synth.synthesizer import (
+    Fitted as Fitted,
+)
+from discreet.synth.synthesizer import (
+    Synthesizer as Synthesizer,
+)
+from discreet.synth.synthesizer import (
+    load as load,
+)
+from discreet.synth.synthesizer import (
+    load_plan as load_plan,
+)
+from discreet.synth.synthesizer import (
+    save_plan as save_plan,
+)

@@ -1,0 +1,121 @@
+from discreet.formula import Formula as Formula
+from discreet.formula import Term as Term
+from discreet.tables import gauss as gauss
+from discreet.tables import poisson as poisson
+from discreet.tables.building.dimension import Dimension as Dimension
+from discreet.tables.building.relations import equations as equations
+from discreet.tables.building.table import Table as Table
+from discreet.tables.checking import Audit as Audit
+from discreet.tables.checking import Protection as Protection
+from discreet.tables.checking import audit as audit
+from discreet.tables.checking.information_loss import information_loss as information_loss
+from discreet.tables.checking.invariants import invariant_violations as invariant_violations
+from discreet.tables.checking.putative_links import putative_links as putative_links
+from discreet.tables.checking.reconstruction import (
+    Reconstruction as Reconstruction,
+)
+from discreet.tables.checking.reconstruction import (
+    reconstruct as reconstruct,
+)
+from discreet.tables.checking.replication import (
+    replication_audit as replication_audit,
+)
+from discreet.tables.checking.replication import (
+    trajectories as trajectories,
+)
+from discreet.tables.checking.replication import (
+    unit_concentration as unit_concentration,
+)
+from discreet.tables.perturbing.cell_key import CellKey as CellKey
+from discreet.tables.perturbing.controlled_rounding import ControlledRounding as ControlledRounding
+from discreet.tables.perturbing.noisy_counts import (
+    MultinomialDirichletSynthesis as MultinomialDirichletSynthesis,
+)
+from discreet.tables.perturbing.noisy_counts import (
+    NoisyCounts as NoisyCounts,
+)
+from discreet.tables.perturbing.perturbation_table import (
+    PerturbationTable as PerturbationTable,
+)
+from discreet.tables.perturbing.perturbation_table import (
+    perturbation_table as perturbation_table,
+)
+from discreet.tables.perturbing.random_rounding import (
+    RandomRounding as RandomRounding,
+)
+from discreet.tables.perturbing.random_rounding import (
+    SmallCountRounding as SmallCountRounding,
+)
+from discreet.tables.protecting import ProtectedTable as ProtectedTable
+from discreet.tables.protecting import TableProtection as TableProtection
+from discreet.tables.release_levels import (
+    ReleaseCheck as ReleaseCheck,
+)
+from discreet.tables.release_levels import (
+    ReleaseLevel as ReleaseLevel,
+)
+from discreet.tables.release_levels import (
+    check_release as check_release,
+)
+from discreet.tables.rules import (
+    PQ as PQ,
+)
+from discreet.tables.rules import (
+    Custom as Custom,
+)
+from discreet.tables.rules import (
+    Dominance as Dominance,
+)
+from discreet.tables.rules import (
+    GroupDisclosure as GroupDisclosure,
+)
+from discreet.tables.rules import (
+    KDisclosure as KDisclosure,
+)
+from discreet.tables.rules import (
+    Listed as Listed,
+)
+from discreet.tables.rules import (
+    MinimumContributors as MinimumContributors,
+)
+from discreet.tables.rules import (
+    Ones as Ones,
+)
+from discreet.tables.rules import (
+    PPercent as PPercent,
+)
+from discreet.tables.rules import (
+    RequestRule as RequestRule,
+)
+from discreet.tables.rules import (
+    Rule as Rule,
+)
+from discreet.tables.rules import (
+    Threshold as Threshold,
+)
+from discreet.tables.rules import (
+    Zeros as Zeros,
+)
+from discreet.tables.rules import (
+    primary as primary,
+)
+from discreet.tables.suppressing.suppression import Suppression as Suppression
+from discreet.tables.suppressing.suppression_result import SuppressionResult as SuppressionResult
+from discreet.tables.synthesizing.count_synthesis import (
+    NegativeBinomialSynthesis as NegativeBinomialSynthesis,
+)
+from discreet.tables.synthesizing.count_synthesis import (
+    PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis,
+)
+from discreet.tables.synthesizing.count_synthesis import (
+    PoissonSynthesis as PoissonSynthesis,
+)
+from discreet.tables.synthesizing.epsilon_meaning import epsilon_meaning as epsilon_meaning
+from discreet.tables.synthesizing.expanding import expanded as expanded
+from discreet.tables.synthesizing.log_linear import fit_log_linear as fit_log_linear
+from discreet.tables.synthesizing.simulation_runs import (
+    RunningSummary as RunningSummary,
+)
+from discreet.tables.synthesizing.simulation_runs import (
+    monte_carlo_summary as monte_carlo_summary,
+)

@@ -1,0 +1,117 @@
+from discreet.utility.cell_measures import cells as cells
+from discreet.utility.density_overlap import densities as densities
+from discreet.utility.dependence_change import dependence as dependence
+from discreet.utility.detection import detection as detection
+from discreet.utility.distributions import (
+    critical_ks as critical_ks,
+)
+from discreet.utility.distributions import (
+    ecdf_interval as ecdf_interval,
+)
+from discreet.utility.distributions import (
+    ks_one_sample as ks_one_sample,
+)
+from discreet.utility.distributions import (
+    ks_two_sample as ks_two_sample,
+)
+from discreet.utility.distributions import (
+    paired_t as paired_t,
+)
+from discreet.utility.distributions import (
+    rank_sum as rank_sum,
+)
+from discreet.utility.donut_sweep import donut_settings as donut_settings
+from discreet.utility.estimators import estimator_quality as estimator_quality
+from discreet.utility.fits import (
+    Combined as Combined,
+)
+from discreet.utility.fits import (
+    ModelFit as ModelFit,
+)
+from discreet.utility.fits import (
+    combine as combine,
+)
+from discreet.utility.fits import (
+    compare_fits as compare_fits,
+)
+from discreet.utility.fits import (
+    compare_model as compare_model,
+)
+from discreet.utility.fits import (
+    ellipsoid_overlap as ellipsoid_overlap,
+)
+from discreet.utility.fits import (
+    fit as fit,
+)
+from discreet.utility.fits import (
+    interval_overlap as interval_overlap,
+)
+from discreet.utility.fits import (
+    train_on_synthetic as train_on_synthetic,
+)
+from discreet.utility.information import information_loss as information_loss
+from discreet.utility.known_numbers import population_numbers as population_numbers
+from discreet.utility.known_population import (
+    household_plausibility as household_plausibility,
+)
+from discreet.utility.known_population import (
+    population_tables as population_tables,
+)
+from discreet.utility.links_between_tables import linked_keys as linked_keys
+from discreet.utility.margin_change import margins as margins
+from discreet.utility.measure_agreement import stands_in as stands_in
+from discreet.utility.model_shift import gini_change as gini_change
+from discreet.utility.model_shift import importance_shift as importance_shift
+from discreet.utility.odds_of_groups import disparity as disparity
+from discreet.utility.order_cost import cost_of_order as cost_of_order
+from discreet.utility.plausible_households import household_rules as household_rules
+from discreet.utility.propensity import (
+    permutation_test as permutation_test,
+)
+from discreet.utility.propensity import (
+    pmse as pmse,
+)
+from discreet.utility.propensity import (
+    pmse_null as pmse_null,
+)
+from discreet.utility.rare_categories import category_coverage as category_coverage
+from discreet.utility.row_novelty import new_rows as new_rows
+from discreet.utility.rules_learned import (
+    compliance_lift as compliance_lift,
+)
+from discreet.utility.rules_learned import (
+    rule_compliance as rule_compliance,
+)
+from discreet.utility.sampled_measures import on_sample as on_sample
+from discreet.utility.small_tables import (
+    improvement_factor as improvement_factor,
+)
+from discreet.utility.small_tables import (
+    inconsistencies as inconsistencies,
+)
+from discreet.utility.small_tables import (
+    k_marginal as k_marginal,
+)
+from discreet.utility.small_tables import (
+    rank_correlations as rank_correlations,
+)
+from discreet.utility.small_tables import (
+    shared_components as shared_components,
+)
+from discreet.utility.small_tables import (
+    subgroup_slopes as subgroup_slopes,
+)
+from discreet.utility.small_tables import (
+    table_propensity as table_propensity,
+)
+from discreet.utility.small_tables import (
+    value_counts as value_counts,
+)
+from discreet.utility.spatial import clark_evans as clark_evans
+from discreet.utility.spatial import zone_shares as zone_shares
+from discreet.utility.survey_accuracy import aitchison as aitchison
+from discreet.utility.survey_accuracy import table_accuracy as table_accuracy
+from discreet.utility.table_distance import table_distances as table_distances
+from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_sensitivity
+from discreet.utility.tables import tabular as tabular
+from discreet.utility.transport_distance import transport as transport
