@@ -145,8 +145,8 @@ class Patience:
 #
 # The compiler makes good machine code of every function by itself, and then once more in each function that calls it; a
 # chain of sixteen functions takes four times as long as it need. Nobody runs a function that only compiled ones call,
-# so that its code can wait for its callers. The compiler has no option for that: two of its classes are extended here, in
-# versions in which that was tried. In others every function is made good by itself, and first calls take longer.
+# so that its code can wait for its callers. The compiler has no option for that: two of its classes are extended here,
+# in versions in which that was tried. In others every function is made good by itself, and first calls take longer.
 
 
 TRIED = ("0.68.",)
