@@ -7,7 +7,7 @@ import pytest
 
 from discreet import Microdata, write
 from discreet.core.errors import ColumnError
-from discreet.engine.relation_batches import passing_query
+from discreet.engine.frames import passing_query
 from discreet.protect import AddNoise, Band, DropIdentifiers, Plan, Pram, Recode, TopBottomCode
 from engines.test_row_wise import ROLES, cells, people
 

@@ -98,36 +98,16 @@ from discreet.engine.classes import (
 from discreet.engine.classes import (
     weighted_rows as weighted_rows,
 )
-from discreet.engine.frames import (
-    collect as collect,
-)
-from discreet.engine.frames import (
-    declared_levels as declared_levels,
-)
-from discreet.engine.frames import (
-    engine_name as engine_name,
-)
-from discreet.engine.frames import (
-    has_places as has_places,
-)
-from discreet.engine.frames import (
-    has_row_order as has_row_order,
-)
-from discreet.engine.frames import (
-    in_declared_order as in_declared_order,
-)
-from discreet.engine.frames import (
-    is_lazy as is_lazy,
-)
-from discreet.engine.frames import (
-    like as like,
-)
-from discreet.engine.frames import (
-    need_record_key as need_record_key,
-)
-from discreet.engine.frames import (
-    scan as scan,
-)
+from discreet.engine.frames import collect as collect
+from discreet.engine.frames import declared_levels as declared_levels
+from discreet.engine.frames import engine_name as engine_name
+from discreet.engine.frames import has_places as has_places
+from discreet.engine.frames import has_row_order as has_row_order
+from discreet.engine.frames import in_declared_order as in_declared_order
+from discreet.engine.frames import is_lazy as is_lazy
+from discreet.engine.frames import like as like
+from discreet.engine.frames import need_record_key as need_record_key
+from discreet.engine.frames import scan as scan
 from discreet.engine.linked_records import THERE as THERE
 from discreet.engine.linked_records import added_up as added_up
 from discreet.engine.linked_records import linked_rows as linked_rows
@@ -141,35 +121,17 @@ from discreet.engine.order_statistics import (
 from discreet.engine.order_statistics import (
     values_at as values_at,
 )
-from discreet.engine.rebuild import (
-    in_kind as in_kind,
-)
-from discreet.engine.rebuild import (
-    in_kind_alone as in_kind_alone,
-)
-from discreet.engine.rebuild import (
-    queried as queried,
-)
-from discreet.engine.rebuild import (
-    rebuilt as rebuilt,
-)
-from discreet.engine.rebuild import (
-    whole_frame as whole_frame,
-)
-from discreet.engine.rebuild import (
-    without_records as without_records,
-)
+from discreet.engine.rebuild import beside_classes as beside_classes
+from discreet.engine.rebuild import carry_back as carry_back
+from discreet.engine.rebuild import in_kind as in_kind
+from discreet.engine.rebuild import in_kind_alone as in_kind_alone
+from discreet.engine.rebuild import named_classes as named_classes
+from discreet.engine.rebuild import queried as queried
+from discreet.engine.rebuild import rebuilt as rebuilt
+from discreet.engine.rebuild import whole_frame as whole_frame
+from discreet.engine.rebuild import without_records as without_records
 from discreet.engine.record_batches import ByRecord as ByRecord
 from discreet.engine.record_batches import record_numbers as record_numbers
-from discreet.engine.records import (
-    beside_classes as beside_classes,
-)
-from discreet.engine.records import (
-    carry_back as carry_back,
-)
-from discreet.engine.records import (
-    named_classes as named_classes,
-)
 from discreet.engine.roles import (
     Overview as Overview,
 )

@@ -21,7 +21,7 @@ from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
 from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
 from discreet.engine.frames import collect, has_row_order, scan
 from discreet.engine.precision import Grid, Setting, on_grid
-from discreet.engine.records import _flagged, carry_back, uploaded
+from discreet.engine.rebuild import _flagged, carry_back, uploaded
 from discreet.engine.units import all_suppressed, by_unit, counted_unit, some_key_known
 from discreet.microdata import Microdata
 

@@ -19,9 +19,18 @@ import polars as pl
 
 from discreet.core.arrays import Words
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.engine.frames import Lazy, collect, in_declared_order, in_memory, remembered, scan
+from discreet.engine.frames import (
+    Lazy,
+    collect,
+    in_declared_order,
+    in_memory,
+    passing_query,
+    put_beside,
+    quoted,
+    remembered,
+    scan,
+)
 from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, record_numbers
-from discreet.engine.relation_batches import passing_query, put_beside, quoted
 from discreet.engine.roles import overview
 from discreet.engine.spark_columns import in_spark
 from discreet.engine.spark_keys import different_whole_numbers

@@ -21,8 +21,7 @@ from discreet.core.arrays import Words
 from discreet.core.errors import DiscreetError, InputError, ParameterError, carried
 from discreet.core.randomness import KeyedDraws
 from discreet.core.values import canonical_text
-from discreet.engine.frames import in_declared_order, in_memory
-from discreet.engine.relation_batches import put_beside, quoted, read_in_batches
+from discreet.engine.frames import in_declared_order, in_memory, put_beside, quoted, read_in_batches
 from discreet.microdata import Microdata
 
 MADE = "discreet made"

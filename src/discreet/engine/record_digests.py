@@ -24,10 +24,9 @@ from discreet.core.files.atomic import full_disk, is_full
 from discreet.core.randomness import KeyedDraws
 from discreet.engine.by_record import made_in_memory, made_lazily
 from discreet.engine.comparable import as_text, plain_text
-from discreet.engine.frames import Lazy, collect, collected_batches, is_lazy
+from discreet.engine.frames import Lazy, collect, collected_batches, is_lazy, passing_query
 from discreet.engine.precision import Grid, on_grid
 from discreet.engine.record_batches import ByRecord
-from discreet.engine.relation_batches import passing_query
 from discreet.engine.roles import overview
 from discreet.microdata import Microdata
 
