@@ -17,7 +17,7 @@ import polars as pl
 
 from discreet.core.arrays import Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.engine.alignment import comparable, recoded
+from discreet.engine.comparable import comparable_keys, recoded
 from discreet.engine.frames import Lazy, collect, collected_batches, in_declared_order, remembered, scan
 from discreet.engine.mapped_tables import in_order
 from discreet.engine.packing import PackedClasses, is_whole, packed_by_engine, packed_classes
@@ -398,7 +398,7 @@ def matched_classes(
         theirs = unit_pairs(population, keys, keyed_rows(population, keys, missing, {"u": unit}))
     for name, key in key_names(keys).items():
         theirs = recoded(theirs, name, key, (recoding or {}).get(key))
-        ours, theirs = comparable(ours, theirs, name, key, ("file", "population"))
+        ours, theirs = comparable_keys(ours, theirs, name, key, ("file", "population"))
     if unit is not None:
         theirs = theirs.select(*names, "u").unique().with_columns(records=pl.lit(1, dtype=pl.Int64))
     theirs = theirs.group_by(names).agg(population=pl.col("records").sum())

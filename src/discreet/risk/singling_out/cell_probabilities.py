@@ -14,8 +14,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.errors import ColumnError, unknown_name
 from discreet.engine import Missing
-from discreet.engine.alignment import comparable, recoded
 from discreet.engine.classes import Recoding
+from discreet.engine.comparable import comparable_keys, recoded
 from discreet.microdata import Microdata
 
 
@@ -60,7 +60,7 @@ def population_probabilities(
     ours = classes
     for name, key in zip(names, keys, strict=True):
         theirs = recoded(theirs, name, key, (recoding or {}).get(key))
-        ours, theirs = comparable(ours, theirs, name, key, ("file", "population file"))
+        ours, theirs = comparable_keys(ours, theirs, name, key, ("file", "population file"))
     hits = theirs.group_by(names).agg(pl.col("hits").sum())
     joined = ours.join(hits, on=names, how="left", nulls_equal=True, maintain_order="left")
     found = joined["hits"].fill_null(0.0)

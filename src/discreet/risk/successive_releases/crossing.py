@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet.core.arrays import Integers
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError
-from discreet.engine.alignment import comparable
+from discreet.engine.comparable import comparable_keys
 from discreet.hierarchy import Hierarchy
 
 Coding = Mapping[Any, Any] | Hierarchy
@@ -33,15 +33,15 @@ def compatible_classes(
         name = f"k{i}"
         if key in recoding:
             relation = _relation(left[name], right[name], key, recoding[key])
-            left, relation = comparable(left, relation, name, key, ("previous release", "recoding"))
-            right, relation = comparable(
+            left, relation = comparable_keys(left, relation, name, key, ("previous release", "recoding"))
+            right, relation = comparable_keys(
                 right, relation.rename({name: "from", "to": name}), name, key, ("next release", "recoding")
             )
             pairs = relation.select(pl.col("from").alias(name), pl.col(name).alias(f"{name}_next")).unique()
             left = left.join(pairs, on=name, nulls_equal=True)
             on.append(f"{name}_next")
         else:
-            left, right = comparable(left, right, name, key, ("previous release", "next release"))
+            left, right = comparable_keys(left, right, name, key, ("previous release", "next release"))
             on.append(name)
     joined = left.join(right, left_on=on, right_on=[f"k{i}" for i in range(len(keys))], nulls_equal=True)
     joined = joined.select("a", "b").unique().sort("a", "b")
