@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from discreet.engine import classes, mapped_tables
+from discreet.engine import classes, packing
 from discreet.protect import Round
 
 
@@ -42,7 +42,7 @@ def refused(done, folder, *words):
 
 def test_more_classes_than_the_limit_name_the_limit_and_the_way_out(discreet, asked, tmp_path, monkeypatch):
     monkeypatch.setattr(classes, "MOST_CLASSES", 50)
-    monkeypatch.setattr(mapped_tables, "HELD_IN_MEMORY", 10)
+    monkeypatch.setattr(packing, "HELD_IN_MEMORY", 10)
     done = discreet(*asked(SUPPRESSED, "--out", tmp_path / "out.parquet"))
     refused(done, tmp_path, "more than 50 different combinations", "Coarsen")
 

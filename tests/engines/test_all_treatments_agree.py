@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import discreet.protect
 from discreet import Microdata
 from discreet.core.method_cards import method_card
-from discreet.engine import classes, mapped_tables
+from discreet.engine import classes, packing
 from discreet.hierarchy import Hierarchy
 from discreet.protect import (
     LocalSuppression,
@@ -109,10 +109,10 @@ def test_engines_and_partitionings_agree(name, seed, cuts, kind):
 def test_classes_that_go_through_files_give_the_same_cells(name, kind, monkeypatch):
     expected = released(name, in_kind(people(500), kind), 1)
     passed = []
-    through = mapped_tables._through_files
-    monkeypatch.setattr(mapped_tables, "_through_files", lambda *given: passed.append(1) or through(*given))
-    monkeypatch.setattr(mapped_tables, "HELD_IN_MEMORY", 3)
-    monkeypatch.setattr(mapped_tables, "_PIECE", 5)
+    through = packing._through_files
+    monkeypatch.setattr(packing, "_through_files", lambda *given: passed.append(1) or through(*given))
+    monkeypatch.setattr(packing, "HELD_IN_MEMORY", 3)
+    monkeypatch.setattr(packing, "_PIECE", 5)
     monkeypatch.setattr(classes, "_ROWS_AT_A_TIME", 7)
     assert released(name, in_kind(people(500), kind), 1).equals(expected)
     assert passed

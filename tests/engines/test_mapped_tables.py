@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import InputError, ParameterError
-from discreet.engine import classes, mapped_tables
+from discreet.engine import classes, packing
 from discreet.protect import LocalSuppression
 from engines.agreement import in_kind
 from engines.test_class_wise import ROLES, people
@@ -22,8 +22,8 @@ from engines.test_class_wise import ROLES, people
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """Take an empty folder for temporary files, and put everything beyond a few classes into files."""
-    monkeypatch.setattr(mapped_tables, "HELD_IN_MEMORY", 3)
-    monkeypatch.setattr(mapped_tables, "_PIECE", 5)
+    monkeypatch.setattr(packing, "HELD_IN_MEMORY", 3)
+    monkeypatch.setattr(packing, "_PIECE", 5)
     monkeypatch.setattr(classes, "_ROWS_AT_A_TIME", 7)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
@@ -49,9 +49,9 @@ def test_rows_come_out_in_the_order_of_a_sort(rows, size):
     table = pl.DataFrame(rows, schema=schema, orient="row")
     parts = [table[at : at + size] for at in range(0, table.height, size)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(mapped_tables, "HELD_IN_MEMORY", 2)
-        patched.setattr(mapped_tables, "_PIECE", 3)
-        found = mapped_tables.in_order(parts, table.columns, most=100)
+        patched.setattr(packing, "HELD_IN_MEMORY", 2)
+        patched.setattr(packing, "_PIECE", 3)
+        found = packing.in_order(parts, table.columns, most=100)
     expected = table.sort(table.columns, nulls_last=True)
     assert found.schema == expected.schema
     assert found.equals(expected)
@@ -72,7 +72,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(place, monkeypatch):
     def full(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(mapped_tables, "_written", full)
+    monkeypatch.setattr(packing, "_written", full)
     with pytest.raises(InputError, match="the disk is full"):
         LocalSuppression(k=3).apply(Microdata(people().lazy(), **ROLES))
     assert not list(place.iterdir())

@@ -50,6 +50,7 @@ from discreet.engine.by_record import (
     without_columns as without_columns,
 )
 from discreet.engine.class_places import ClassPlaces as ClassPlaces
+from discreet.engine.class_places import lowest_numbers as lowest_numbers
 from discreet.engine.classes import (
     Missing as Missing,
 )
@@ -111,7 +112,6 @@ from discreet.engine.frames import scan as scan
 from discreet.engine.linked_records import THERE as THERE
 from discreet.engine.linked_records import added_up as added_up
 from discreet.engine.linked_records import linked_rows as linked_rows
-from discreet.engine.lowest_numbers import lowest_numbers as lowest_numbers
 from discreet.engine.order_statistics import (
     known_numbers as known_numbers,
 )

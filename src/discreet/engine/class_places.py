@@ -7,14 +7,19 @@ that number among the classes is looked up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers
+from discreet.engine.frames import Lazy, collect, collected_batches, scan
+from discreet.engine.spooling import in_one_pass
+from discreet.microdata import Microdata
 
 _FEW_TEXTS = 2000
 _NARROW = 2**20
@@ -85,14 +90,14 @@ class _Places:
     slots: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from discreet.engine.place_kernels import laid_out
+        from discreet.engine.counting_kernels import laid_out
 
         object.__setattr__(self, "slots", laid_out(self.keys))
 
     def of(self, values: Integers) -> Integers:
-        from discreet.engine.place_kernels import looked_up
+        from discreet.engine.counting_kernels import place_of_each
 
-        return looked_up(np.ascontiguousarray(values), self.keys, self.slots)
+        return place_of_each(np.ascontiguousarray(values), self.keys, self.slots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,3 +185,47 @@ def _as_text(column: pl.Series) -> pl.Series:
 
 def _digests(texts: pl.Series) -> Integers:
     return texts.hash(1).to_numpy().view(np.int64)
+
+
+# Which records come first in each class? Those with the lowest numbers, kept while a query streams past.
+
+
+_ROWS = 250_000
+
+
+def lowest_numbers(frame: Any, names: Mapping[str, str], most: Integers) -> Integers | None:
+    """Give the lowest numbers of the records of each class, class by class; None where a class has too few records.
+
+    Parameters
+    ----------
+    frame
+        A query.
+    names
+        Its columns ``class`` (from 0 on), ``most`` (how many numbers of the class are kept: what is not above 0 is
+        passed over) and ``number``.
+    most
+        How many numbers are kept, by class.
+    """
+    query = in_one_pass(frame)
+    rows = scan(Microdata(frame if query is None else query), dict(names)).filter(nw.col("most") > 0)
+    found = _ranked(rows) if rows.implementation.is_pyspark() else _streamed(rows, most)
+    return found if found is not None and len(found) == int(most.sum()) else None
+
+
+def _ranked(rows: Lazy) -> Integers:
+    """Let the executors find them."""
+    rank = nw.col("number").rank("ordinal").over("class")
+    first = rows.with_columns(rank.alias("rank")).filter(nw.col("rank") <= nw.col("most"))
+    return collect(first.select("class", "number")).sort("class", "number")["number"].to_numpy()
+
+
+def _streamed(rows: Lazy, most: Integers) -> Integers | None:
+    from discreet.engine.counting_kernels import keep_lowest
+
+    start = np.cumsum(most) - most
+    held, filled = np.zeros(int(most.sum()), dtype=np.int64), np.zeros(len(most), dtype=np.int64)
+    for part in collected_batches(rows.select("class", "number"), _ROWS):
+        keep_lowest(part["class"].to_numpy(), part["number"].to_numpy(), start, most, held, filled)
+    if (filled < most).any():
+        return None
+    return held[np.lexsort((held, np.repeat(np.arange(len(most)), most)))]

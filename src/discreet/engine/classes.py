@@ -19,8 +19,7 @@ from discreet.core.arrays import Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.comparable import comparable_keys, recoded
 from discreet.engine.frames import Lazy, collect, collected_batches, in_declared_order, remembered, scan
-from discreet.engine.mapped_tables import in_order
-from discreet.engine.packing import PackedClasses, is_whole, packed_by_engine, packed_classes
+from discreet.engine.packing import PackedClasses, in_order, is_whole, packed_by_engine, packed_classes
 from discreet.engine.roles import overview
 from discreet.engine.units import (
     all_suppressed,

@@ -208,7 +208,7 @@ def shared_tables(
 
 def file_counter(file: CodedFile) -> Any:
     """Count tables of a file from its codes, one call a table."""
-    from discreet.engine.table_kernels import count_pair, weigh_pair
+    from discreet.engine.counting_kernels import count_pair, weigh_pair
 
     def count(table: Table) -> Counts:
         sizes = [file.groups[name].size for name in table]

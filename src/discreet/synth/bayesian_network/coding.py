@@ -18,7 +18,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError
 from discreet.core.parameters import distinct
 from discreet.core.wording import type_name
-from discreet.engine.table_kernels import place_among
+from discreet.engine.counting_kernels import place_among
 from discreet.synth.bayesian_network.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
 

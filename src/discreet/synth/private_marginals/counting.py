@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Integers
-from discreet.engine.table_kernels import count_one, count_pair, count_triple
+from discreet.engine.counting_kernels import count_one, count_pair, count_triple
 
 Small = npt.NDArray[np.integer[Any]]
 

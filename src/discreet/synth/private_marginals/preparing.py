@@ -19,7 +19,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
-from discreet.engine.table_kernels import looked_up
+from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.private_marginals.counting import Small, counted
