@@ -132,33 +132,26 @@ from discreet.engine.rebuild import whole_frame as whole_frame
 from discreet.engine.rebuild import without_records as without_records
 from discreet.engine.record_batches import ByRecord as ByRecord
 from discreet.engine.record_batches import record_numbers as record_numbers
-from discreet.engine.roles import (
-    Overview as Overview,
-)
-from discreet.engine.roles import (
-    float_key_caveat as float_key_caveat,
-)
-from discreet.engine.roles import (
-    float_keys as float_keys,
-)
-from discreet.engine.roles import (
-    overview as overview,
-)
-from discreet.engine.roles import (
-    resolve_keys as resolve_keys,
-)
-from discreet.engine.roles import (
-    resolve_sensitive as resolve_sensitive,
-)
-from discreet.engine.roles import (
-    resolve_weight as resolve_weight,
-)
-from discreet.engine.roles import (
-    seldom_repeated as seldom_repeated,
-)
-from discreet.engine.roles import (
-    total as total,
-)
+from discreet.engine.resolved_roles import Overview as Overview
+from discreet.engine.resolved_roles import after_treatment as after_treatment
+from discreet.engine.resolved_roles import all_suppressed as all_suppressed
+from discreet.engine.resolved_roles import counted_role as counted_role
+from discreet.engine.resolved_roles import counted_unit as counted_unit
+from discreet.engine.resolved_roles import float_key_caveat as float_key_caveat
+from discreet.engine.resolved_roles import float_keys as float_keys
+from discreet.engine.resolved_roles import head_count as head_count
+from discreet.engine.resolved_roles import overview as overview
+from discreet.engine.resolved_roles import people_of_weights as people_of_weights
+from discreet.engine.resolved_roles import repeated_identifiers as repeated_identifiers
+from discreet.engine.resolved_roles import resolve_keys as resolve_keys
+from discreet.engine.resolved_roles import resolve_sensitive as resolve_sensitive
+from discreet.engine.resolved_roles import resolve_weight as resolve_weight
+from discreet.engine.resolved_roles import seldom_repeated as seldom_repeated
+from discreet.engine.resolved_roles import single_households as single_households
+from discreet.engine.resolved_roles import total as total
+from discreet.engine.resolved_roles import unit_column as unit_column
+from discreet.engine.resolved_roles import unit_in_words as unit_in_words
+from discreet.engine.resolved_roles import units_without_name as units_without_name
 from discreet.engine.sampled_records import (
     Strata as Strata,
 )
@@ -169,36 +162,3 @@ from discreet.engine.sampled_records import (
     record_sample as record_sample,
 )
 from discreet.engine.spark_tasks import spark_tasks as spark_tasks
-from discreet.engine.units import (
-    after_treatment as after_treatment,
-)
-from discreet.engine.units import (
-    all_suppressed as all_suppressed,
-)
-from discreet.engine.units import (
-    counted_role as counted_role,
-)
-from discreet.engine.units import (
-    counted_unit as counted_unit,
-)
-from discreet.engine.units import (
-    head_count as head_count,
-)
-from discreet.engine.units import (
-    people_of_weights as people_of_weights,
-)
-from discreet.engine.units import (
-    repeated_identifiers as repeated_identifiers,
-)
-from discreet.engine.units import (
-    single_households as single_households,
-)
-from discreet.engine.units import (
-    unit_column as unit_column,
-)
-from discreet.engine.units import (
-    unit_in_words as unit_in_words,
-)
-from discreet.engine.units import (
-    units_without_name as units_without_name,
-)

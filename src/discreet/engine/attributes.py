@@ -20,7 +20,7 @@ from discreet.core.errors import ParameterError
 from discreet.engine.classes import Missing, countable, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.engine.packing import PackedClasses, Packing, packed_by_engine, packed_classes
-from discreet.engine.units import all_suppressed, counted_unit
+from discreet.engine.resolved_roles import all_suppressed, counted_unit
 from discreet.microdata import Microdata
 
 Breaks = tuple[float, ...]

@@ -22,7 +22,7 @@ from discreet.engine.comparable import as_text, comparable, distinct_values, mus
 from discreet.engine.frames import collect, has_row_order, scan
 from discreet.engine.precision import Grid, Setting, on_grid
 from discreet.engine.rebuild import _flagged, carry_back, uploaded
-from discreet.engine.units import all_suppressed, by_unit, counted_unit, some_key_known
+from discreet.engine.resolved_roles import all_suppressed, by_unit, counted_unit, some_key_known
 from discreet.microdata import Microdata
 
 Levels = dict[int, tuple[pl.Series, Integers]]

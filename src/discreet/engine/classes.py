@@ -20,12 +20,12 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.comparable import comparable_keys, recoded
 from discreet.engine.frames import Lazy, collect, collected_batches, in_declared_order, remembered, scan
 from discreet.engine.packing import PackedClasses, in_order, is_whole, packed_by_engine, packed_classes
-from discreet.engine.roles import overview
-from discreet.engine.units import (
+from discreet.engine.resolved_roles import (
     all_suppressed,
     by_unit,
     counted_unit,
     neutral_names,
+    overview,
     some_key_known,
     unit_pairs,
 )

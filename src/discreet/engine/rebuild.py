@@ -12,8 +12,7 @@ from discreet.core.arrays import Integers
 from discreet.core.calendar_range import check_calendar
 from discreet.engine.classes import Missing, class_table, key_names
 from discreet.engine.frames import Lazy, collect, filler, has_row_order, in_memory, scan
-from discreet.engine.roles import overview
-from discreet.engine.units import all_suppressed, counted_unit, some_key_known
+from discreet.engine.resolved_roles import all_suppressed, counted_unit, overview, some_key_known
 from discreet.microdata import Microdata
 
 

@@ -27,7 +27,7 @@ from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import Lazy, collect, collected_batches, is_lazy, passing_query
 from discreet.engine.precision import Grid, on_grid
 from discreet.engine.record_batches import ByRecord
-from discreet.engine.roles import overview
+from discreet.engine.resolved_roles import overview
 from discreet.microdata import Microdata
 
 _DIGEST = "discreet digest"

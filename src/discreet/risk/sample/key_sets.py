@@ -20,7 +20,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.progress import track
 from discreet.engine import Missing
 from discreet.engine.classes import check_missing, key_names
-from discreet.engine.units import unit_pairs
+from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
 
 KeySet = tuple[int, ...]

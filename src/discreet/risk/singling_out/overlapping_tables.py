@@ -22,7 +22,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
-from discreet.engine.units import unit_pairs
+from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
 from discreet.risk.classes.k_anonymity import key_caveats
 

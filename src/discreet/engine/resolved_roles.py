@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import narwhals as nw
+import polars as pl
 
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.core.wording import type_name
-from discreet.engine.frames import collect, remembered, scan
+from discreet.engine.frames import WHOSE, Lazy, collect, has_row_order, remembered, scan
 from discreet.microdata import Microdata, require_microdata
 
 
@@ -203,3 +205,176 @@ def _must_exist(data: Microdata, names: Sequence[str], role: str) -> None:
     for name in names:
         if name not in data.schema:
             raise ColumnError(f"{unknown_name(name, data.columns)} It was named under '{role}'.")
+
+
+# Whose records are they? What company is counted in, and which records tell nothing.
+#
+# A file may hold several records of one person (visits, spells, jobs). Somebody who looks for a person is not misled by
+# the person's other records, so that records of one person with the same key values count once. A record without a
+# single known key says nothing about whom it belongs to and is in no class.
+
+
+UNIT_ROLES = ("person", "contributor")
+
+
+def counted_role(data: Microdata) -> str | None:
+    """Name the role that says who a record belongs to: ``person``, else ``contributor``, else none."""
+    known = next((role for role in UNIT_ROLES if getattr(data.roles, role)), None)
+    return known or (data.whose[0] if data.whose else None)
+
+
+def counted_unit(data: Microdata) -> str | None:
+    """Name the column of the persons (or contributors) in whom company is counted; None where it is records.
+
+    `WHOSE` is the column that was left out of the file and is kept aside.
+    """
+    role = counted_role(data)
+    return (getattr(data.roles, role) or WHOSE) if role else None
+
+
+def unit_in_words(data: Microdata) -> str:
+    """Name the column of the persons for people, also where it is no longer in the file."""
+    unit = counted_unit(data)
+    return f"{counted_role(data)} (left out of the file)" if unit == WHOSE else str(unit)
+
+
+def after_treatment(data: Microdata, treated: Microdata, keep: Any, order: Any) -> Microdata:
+    """Remember whose the records of a treated file are, where the treatment left out the column that says so."""
+    role, unit = counted_role(data), counted_unit(data)
+    if role is None or any(getattr(treated.roles, name) for name in UNIT_ROLES):
+        return treated
+    if head_count(data) == overview(data, ()).rows:
+        return treated.missing_nobody()
+    if not has_row_order(data):
+        return treated
+    numbers = unit_numbers(collect(data, [str(unit)]).to_series())
+    numbers = numbers if keep is None else numbers.filter(keep)
+    return treated.remembering(role, numbers if order is None else numbers.gather(order))
+
+
+def neutral_names(keys: Sequence[str]) -> dict[str, str]:
+    """Give the keys their neutral names inside a query: ``k0``, ``k1``, …"""
+    return {f"k{i}": key for i, key in enumerate(keys)}
+
+
+def all_suppressed(data: Microdata, keys: Sequence[str]) -> int:
+    """Count the records of which no key is known; they are in no class."""
+    if not keys or not all(overview(data, keys).missing.values()):
+        return 0
+    names = neutral_names(keys)
+
+    def count() -> int:
+        return int(collect(scan(data, names).filter(~some_key_known(names)).select(nw.len())).item())
+
+    return remembered(data, "all suppressed", frozenset(keys), count)
+
+
+def some_key_known(names: Mapping[str, str] | Sequence[str]) -> nw.Expr:
+    """Whether at least one of the key columns of a query has a value."""
+    return nw.any_horizontal(*(~nw.col(name).is_null() for name in names), ignore_nulls=False)
+
+
+def by_unit(rows: Lazy, columns: Sequence[str]) -> Lazy:
+    """Keep one row for each combination of the columns and the unit ``u``, which then goes.
+
+    Records that name no unit count as one, the cautious reading: nobody knows that they are several.
+    """
+    return rows.select(*columns, "u").unique().select(*columns)
+
+
+def head_count(data: Microdata) -> int:
+    """Count the people of a file: its records, or whom the records belong to; those of nobody count as one."""
+    unit = counted_unit(data)
+    if unit is None:
+        return overview(data, ()).rows
+    many = scan(data, {"u": unit}).select("u").unique().select(nw.len().cast(nw.Int64))
+    return remembered(data, "head count", unit, lambda: int(collect(many).item()))
+
+
+def people_of_weights(data: Microdata, weight: str) -> float:
+    """Add up the weights to the people they stand for; a person's records count once, with their mean weight."""
+    unit = counted_unit(data)
+    if unit is None:
+        return total(data, weight)
+    rows = scan(data, {"u": unit, "w": weight})
+    mean = rows.group_by("u").agg(nw.col("w").cast(nw.Float64).mean())
+    return float(collect(mean.select(nw.col("w").sum())).item() or 0.0)
+
+
+def units_without_name(data: Microdata) -> int:
+    """Count the records that do not say whose they are."""
+    unit = counted_unit(data)
+    return overview(data, [unit]).missing[unit] if unit else 0
+
+
+def unit_pairs(data: Microdata, keys: Sequence[str], rows: Lazy) -> pl.DataFrame:
+    """Collect who has which combination of keys: ``k0``… and ``u``, the number of the unit."""
+    table = collect(rows.select(*neutral_names(keys), "u").unique())
+    return table.with_columns(u=unit_numbers(table["u"]))
+
+
+def unit_numbers(units: pl.Series) -> pl.Series:
+    """Number the units from 0; all missing ones are one."""
+    plain = units.cast(pl.String) if isinstance(units.dtype, pl.Categorical | pl.Enum) else units
+    ranks = plain.rank("dense").cast(pl.Int64)
+    return ranks.fill_null(0).alias(units.name)
+
+
+def unit_column(data: Microdata) -> Any:
+    """Give the number of the unit of every record, for files in memory; None where every record is one of its own."""
+    unit = counted_unit(data)
+    if unit is None:
+        return None
+    units = collect(data, [unit]).to_series()
+    return None if units.n_unique() == len(units) else unit_numbers(units).to_numpy()
+
+
+def repeated_identifiers(data: Microdata) -> dict[str, int]:
+    """Name the identifiers that occur in several records, with the number of records beyond the first of each.
+
+    Where nothing says whose the records are, such a column suggests that some belong to one person.
+    """
+    names = [name for name in data.roles.identifiers if name in data.schema]
+    if not names or counted_role(data) is not None:
+        return {}
+    columns = {f"i{place}": name for place, name in enumerate(names)}
+
+    def count() -> dict[str, int]:
+        parts = [nw.col(column).count().alias(f"{column}_known") for column in columns]
+        parts += [nw.col(column).n_unique().alias(f"{column}_distinct") for column in columns]
+        found = collect(scan(data, columns).select(*parts)).row(0, named=True)
+        rows = overview(data, ()).rows
+        distinct = {c: found[f"{c}_distinct"] - (found[f"{c}_known"] < rows) for c in columns}
+        return {
+            name: int(found[f"{c}_known"] - distinct[c])
+            for c, name in columns.items()
+            if found[f"{c}_known"] > distinct[c]
+        }
+
+    return remembered(data, "repeated identifiers", tuple(names), count)
+
+
+def single_households(data: Microdata, keys: Sequence[str]) -> tuple[int, int]:
+    """Count the classes of several records that all belong to one household, and their records."""
+    household = data.roles.household
+    if not household or household in keys:
+        return 0, 0
+    names = list(neutral_names(keys))
+
+    def count() -> tuple[int, int]:
+        rows = scan(data, {**neutral_names(keys), "h": household}).filter(some_key_known(names))
+        counted = rows.group_by(*names, "h").agg(nw.len().cast(nw.Int64).alias("records"))
+        alone = nw.col("h").is_null().cast(nw.Int64).max().alias("unknown")
+        classes = counted.group_by(*names).agg(
+            nw.len().cast(nw.Int64).alias("households"), nw.col("records").sum().alias("records"), alone
+        )
+        found = classes.filter(
+            (nw.col("households") == 1) & (nw.col("unknown") == 0) & (nw.col("records") > 1)
+        )
+        table = collect(
+            found.select(nw.len().cast(nw.Int64).alias("classes"), nw.col("records").sum().alias("records"))
+        )
+        classes_found, records = table.row(0)
+        return int(classes_found), int(records or 0)
+
+    return remembered(data, "single households", tuple(keys), count)
