@@ -266,7 +266,7 @@ def test_steps_that_follow_one_another_share_a_pass_on_spark(spark_session):
 @pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
 @pytest.mark.slow
 def test_spark_asks_once_whether_a_key_tells_records_apart(spark_session):
-    from discreet.engine.spark_keys import different_whole_numbers
+    from discreet.engine.spark import different_whole_numbers
 
     def keyed(ids: list[int | None]) -> Microdata:
         table = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64), "pay": np.arange(len(ids)) * 1.0})

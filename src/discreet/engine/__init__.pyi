@@ -161,4 +161,4 @@ from discreet.engine.sampled_records import (
 from discreet.engine.sampled_records import (
     record_sample as record_sample,
 )
-from discreet.engine.spark_tasks import spark_tasks as spark_tasks
+from discreet.engine.spark import spark_tasks as spark_tasks

@@ -32,8 +32,7 @@ from discreet.engine.frames import (
 )
 from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, record_numbers
 from discreet.engine.resolved_roles import overview
-from discreet.engine.spark_columns import in_spark
-from discreet.engine.spark_keys import different_whole_numbers
+from discreet.engine.spark import different_whole_numbers, in_spark
 from discreet.microdata import Microdata
 
 _TOLD_APART = "record keys"

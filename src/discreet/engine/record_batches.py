@@ -2,7 +2,7 @@
 
 Neutral names go in and come out, a record is known by its place or its key, and what is made has the types that were
 declared. Polars calls the work while it streams, DuckDB likewise where a query of the user asks for the records; how
-Spark calls it on its executors is said in `discreet.engine.spark_columns`.
+Spark calls it on its executors is said in `discreet.engine.spark`.
 """
 
 from __future__ import annotations

@@ -8,13 +8,16 @@ behind it is not done either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import narwhals as nw
 import polars as pl
 
+from discreet.core.errors import DiscreetError, InputError, ParameterError
+from discreet.engine.frames import collect
 from discreet.engine.record_batches import Batch, ByRecord, batch_of, plain_kinds
 from discreet.microdata import Microdata
 
@@ -142,3 +145,101 @@ def _plain(column: pl.Series) -> Any:
 
     array = column.to_arrow(compat_level=pl.CompatLevel.oldest())
     return array.cast(pa.string()) if pa.types.is_large_string(array.type) else array
+
+
+# How many different whole numbers has a column of Spark?
+#
+# A bit for each number, 32,768 of them in a map: where record keys lie close together, as running numbers do, the maps
+# are far smaller than the keys, and the executors exchange them instead. The answer is exact.
+
+
+_BITS = 15
+"""A map of Spark holds two to the power of this many bits."""
+_BYTES_OF_MAP = 4096
+_BYTES_PER_RECORD = 16
+"""What an exchange of the keys themselves would take."""
+
+
+def different_whole_numbers(data: Microdata, column: str) -> tuple[int, int, int] | None:
+    """Count the records, those that miss the number, and the different numbers; None where maps would be too many."""
+    from pyspark.sql import functions
+
+    if not data.schema[column].is_integer():
+        return None
+    number = functions.col("`" + column.replace("`", "``") + "`").cast("bigint")
+    rows = data.frame.select(number.alias("x"))
+    # By part, since a map is made in every part that has a number of it.
+    ends = rows.groupBy(functions.spark_partition_id().alias("part")).agg(
+        functions.min(functions.shiftright("x", _BITS)).alias("least"),
+        functions.max(functions.shiftright("x", _BITS)).alias("most"),
+        functions.count("*").alias("records"),
+        functions.count("x").alias("known"),
+    )
+    parts = _answer(ends)
+    records, known = int(parts["records"].sum()), int(parts["known"].sum())
+    maps = sum(most - least + 1 for least, most in parts.select("least", "most").drop_nulls().rows())
+    if maps * _BYTES_OF_MAP > _BYTES_PER_RECORD * records:
+        return None
+    marked = (
+        rows.where("x is not null")
+        .groupBy(functions.shiftright("x", _BITS).alias("map"))
+        .agg(
+            functions.bitmap_construct_agg(functions.col("x").bitwiseAND(2**_BITS - 1).cast("bigint")).alias(
+                "bits"
+            )
+        )
+        .agg(functions.sum(functions.bitmap_count("bits")).alias("different"))
+    )
+    return records, records - known, int(_answer(marked).item() or 0)
+
+
+def _answer(query: Any) -> Any:
+    return collect(nw.from_native(query))
+
+
+# How is work on numbered pieces handed to the executors of a Spark cluster?
+#
+# Each piece is one task; what all of them need travels once. Pieces come back wave by wave, so that the caller can note
+# what is finished before the next wave begins.
+
+
+T = TypeVar("T")
+_TASKS_PER_CORE = 2
+
+
+@dataclass(frozen=True)
+class _Task:
+    work: Callable[[bytes, int], Any]
+    shared: Any
+
+    def __call__(self, numbers: Iterator[int]) -> Iterator[Any]:
+        for number in numbers:
+            yield self.work(self.shared.value, number)
+
+
+def spark_tasks(
+    session: Any, work: Callable[[bytes, int], T], shared: bytes, numbers: Sequence[int]
+) -> Iterator[T]:
+    """Call ``work(shared, number)`` for every number on the executors of a session, in waves."""
+    try:
+        context = session.sparkContext
+        wave = max(_TASKS_PER_CORE * context.defaultParallelism, 1)
+    except Exception as error:
+        raise ParameterError(
+            "cluster takes a classic Spark session that is running (a session of Spark Connect hands out no tasks). "
+            "Leave it out, and give workers for processes of this machine."
+        ) from error
+    sent = context.broadcast(shared)
+    try:
+        for start in range(0, len(numbers), wave):
+            some = list(numbers[start : start + wave])
+            yield from context.parallelize(some, len(some)).mapPartitions(_Task(work, sent)).collect()
+    except DiscreetError:
+        raise
+    except Exception as error:
+        raise InputError(
+            "A task of Spark failed more often than Spark tries: an executor may be lost, out of memory or out of "
+            "disk, or discreet may not be installed there. What was finished before stays."
+        ) from error
+    finally:
+        sent.unpersist()
