@@ -53,7 +53,7 @@ def test_margins_are_compared_where_the_data_is():
     share=st.floats(0, 1),
 )
 def test_places_of_a_column_in_order_are_found_by_counting(values, share):
-    from discreet.engine import order_statistics
+    from discreet.engine import summary_statistics
 
     known = sorted(value for value in values if value is not None)
     if not known:
@@ -61,10 +61,10 @@ def test_places_of_a_column_in_order_are_found_by_counting(values, share):
     rank = 1 + round(share * (len(known) - 1))
     data = Microdata(pl.LazyFrame({"x": values}, schema={"x": pl.Float64}))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(order_statistics, "_FETCHED", 3)
-        patched.setattr(order_statistics, "_BINS", 4)
-        assert order_statistics.values_at([data], "x", [rank, 1]).tolist() == [known[rank - 1], known[0]]
-        twice = order_statistics.values_at([data, data], "x", [2 * rank, 2 * rank - 1, 1])
+        patched.setattr(summary_statistics, "_FETCHED", 3)
+        patched.setattr(summary_statistics, "_BINS", 4)
+        assert summary_statistics.values_at([data], "x", [rank, 1]).tolist() == [known[rank - 1], known[0]]
+        twice = summary_statistics.values_at([data, data], "x", [2 * rank, 2 * rank - 1, 1])
         assert twice.tolist() == [known[rank - 1], known[rank - 1], known[0]]
 
 
@@ -73,7 +73,7 @@ def test_places_of_a_column_in_order_are_found_by_counting(values, share):
     "settings_of", [{"ways": [1, 2]}, {"ways": 3}, {"style": "equal"}, {"closed": "left"}]
 )
 def test_tables_of_files_too_large_to_hold_are_the_same(kind, settings_of, monkeypatch):
-    from discreet.engine import order_statistics, shared_tables
+    from discreet.engine import shared_tables, summary_statistics
 
     def frame(seed):
         rng = np.random.default_rng(seed)
@@ -84,8 +84,8 @@ def test_tables_of_files_too_large_to_hold_are_the_same(kind, settings_of, monke
     expected = utility.tabular(*map(Microdata, frames), **settings_of)
     monkeypatch.setattr(shared_tables, "_MOST_IN_MEMORY", 0)
     monkeypatch.setattr(shared_tables, "_MOST_LISTED", 30)
-    monkeypatch.setattr(order_statistics, "_FETCHED", 150)
-    monkeypatch.setattr(order_statistics, "_BINS", 100)
+    monkeypatch.setattr(summary_statistics, "_FETCHED", 150)
+    monkeypatch.setattr(summary_statistics, "_BINS", 100)
     with nothing_collected(most=400):
         found = utility.tabular(*(Microdata(in_kind(frame, kind)) for frame in frames), **settings_of)
     assert found.figures == pytest.approx(expected.figures)

@@ -1,9 +1,3 @@
-from discreet.engine.added_moments import (
-    added_correlations as added_correlations,
-)
-from discreet.engine.added_moments import (
-    added_ratios as added_ratios,
-)
 from discreet.engine.attributes import (
     ClassCounts as ClassCounts,
 )
@@ -112,15 +106,6 @@ from discreet.engine.frames import scan as scan
 from discreet.engine.linked_records import THERE as THERE
 from discreet.engine.linked_records import added_up as added_up
 from discreet.engine.linked_records import linked_rows as linked_rows
-from discreet.engine.order_statistics import (
-    known_numbers as known_numbers,
-)
-from discreet.engine.order_statistics import (
-    number_range as number_range,
-)
-from discreet.engine.order_statistics import (
-    values_at as values_at,
-)
 from discreet.engine.rebuild import beside_classes as beside_classes
 from discreet.engine.rebuild import carry_back as carry_back
 from discreet.engine.rebuild import in_kind as in_kind
@@ -162,3 +147,8 @@ from discreet.engine.sampled_records import (
     record_sample as record_sample,
 )
 from discreet.engine.spark import spark_tasks as spark_tasks
+from discreet.engine.summary_statistics import added_correlations as added_correlations
+from discreet.engine.summary_statistics import added_ratios as added_ratios
+from discreet.engine.summary_statistics import known_numbers as known_numbers
+from discreet.engine.summary_statistics import number_range as number_range
+from discreet.engine.summary_statistics import values_at as values_at

@@ -23,8 +23,8 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.engine.by_record import types_in_polars
 from discreet.engine.frames import collect, in_memory, scan
 from discreet.engine.grouping import Cutting, Groups, Values, grouping_of
-from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.resolved_roles import overview
+from discreet.engine.summary_statistics import known_numbers, number_range, values_at
 from discreet.microdata import Microdata
 
 Table = tuple[str, ...]

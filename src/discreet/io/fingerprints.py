@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from discreet.core.errors import InputError
-from discreet.engine.scanned_files import scanned_files
-from discreet.engine.spooling import is_query
+from discreet.engine.spooling import is_query, scanned_files
 from discreet.microdata import Metadata
 
 

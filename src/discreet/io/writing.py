@@ -22,12 +22,13 @@ from discreet.core.files.atomic import (
 )
 from discreet.core.files.inputs import Place, check_apart, is_same, place_of
 from discreet.core.quiet_panics import quiet_panics
-from discreet.engine.scanned_files import scanned_files, scanned_folders
 from discreet.engine.spooling import (
     as_polars,
     as_query,
     in_one_pass,
     is_query,
+    scanned_files,
+    scanned_folders,
     sink_parquet,
     spooled,
     writes_parquet,
