@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.core.errors import ParameterError
 from discreet.io import write
-from discreet.io.formulas import computes, guarded
+from discreet.io.delimited import computes, guarded
 
 TEXTS = ["=1+1", "=HYPERLINK(A1)", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "＝1"]
 HARMLESS = ["-5", "+3.25", "-1,5", "-1e5", "-5%", "plain", "a=b", "", None]

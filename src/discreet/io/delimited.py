@@ -7,12 +7,16 @@ read into memory, because the engine reads UTF-8 alone.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import re
+import shutil
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +24,19 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.io.column_types import TYPES, kinds_of, typed
-from discreet.io.dates import Wanted, dates_of, parsed, question_of_order, wanted_dates
-from discreet.io.dialect import Dialect, detect, opened, records, wrong_encoding
+from discreet.io.dates import Wanted, dates_of, has_time, parsed, question_of_order, wanted_dates
+from discreet.io.dialect import (
+    Dialect,
+    detect,
+    known_encoding,
+    one_character,
+    opened,
+    records,
+    wrong_encoding,
+)
+from discreet.io.naming import full_suffix
 
 _PARSED_BY_SCANNER = ("whole", "number")
 
@@ -237,3 +250,160 @@ def _first_undecodable_line(path: Path, dialect: Dialect) -> int | None:
 
 def _damaged(path: Path) -> InputError:
     return InputError(f"The gzipped file '{path.name}' is damaged or cut off. Fetch it again.")
+
+
+# Delimited text out: in the way the data came in, unless told otherwise.
+#
+# What reads a release is usually what read the original, so a file with semicolons, decimal commas, dates such as
+# ``31.12.1990`` and the letters of Windows goes out like that. Each of these can be named instead.
+
+
+OPTIONS = ("separator", "decimal", "missing", "encoding", "newline", "dates", "guard_formulas")
+_NEWLINES = {"lf": "\n", "crlf": "\r\n"}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a delimited file is to be written."""
+
+    separator: str
+    decimal: str = "."
+    missing: str = ""
+    encoding: str = "utf-8"
+    newline: str = "\n"
+    dates: Mapping[str, str] = field(default_factory=dict)
+    guards_formulas: bool = False
+
+
+def style_of(path: Path, reading: Mapping[str, Any], given: Mapping[str, Any]) -> Style:
+    """Choose how to write: as told, else as the data were read, else with commas, points and UTF-8.
+
+    Examples
+    --------
+    >>> came = {"format": "csv", "separator": ";", "decimal": ",", "encoding": "cp1252"}
+    >>> style = style_of(Path("out.csv"), came, {"encoding": "utf-8"})
+    >>> style.separator, style.decimal, style.encoding
+    (';', ',', 'utf-8')
+    """
+    came = reading if reading.get("format") == "csv" else {}
+    tabs = full_suffix(path).startswith(".tsv")
+    decimal = given.get("decimal") or came.get("decimal", ".")
+    # A decimal mark that is named brings the separator that goes with it.
+    kept = None if given.get("decimal") else came.get("separator")
+    separator = given.get("separator") or ("\t" if tabs else kept or (";" if decimal == "," else ","))
+    separator = one_character("separator", separator)
+    if decimal not in (".", ",") or decimal == separator:
+        raise ParameterError("The decimal mark must be '.' or ',' and differ from the separator.")
+    newline = str(given.get("newline") or came.get("newline", "lf"))
+    if newline not in _NEWLINES:
+        raise ParameterError("newline is 'lf' (Unix) or 'crlf' (Windows).")
+    dates = given.get("dates", came.get("dates", {}))
+    return Style(
+        separator=separator,
+        decimal=decimal,
+        missing=given.get("missing", ""),
+        encoding=known_encoding(given.get("encoding") or came.get("encoding", "utf-8")),
+        newline=_NEWLINES[newline],
+        dates={} if dates == "iso" else dates,
+        guards_formulas=bool(given.get("guard_formulas")),
+    )
+
+
+def write_delimited(frame: pl.LazyFrame, path: Path, style: Style) -> None:
+    """Stream a frame into a delimited file; packed where its name says so, in the encoding that was chosen."""
+    packed = full_suffix(path).endswith(".gz")
+    direct = style.encoding in ("utf-8", "utf-8-sig")
+    plain = path if direct and not packed else path.with_name(f"{path.name}.part")
+    # What is only on the way stays where it is: the folder goes when the file is in place, and tells of a full disk.
+    frame = _with_dates(frame, style.dates)
+    (guarded(frame) if style.guards_formulas else frame).sink_csv(
+        plain,
+        separator=style.separator,
+        decimal_comma=style.decimal == ",",
+        null_value=style.missing,
+        line_terminator=style.newline,
+        include_bom=style.encoding == "utf-8-sig",
+    )
+    if plain != path:
+        _finish(plain, path, style.encoding, packed=packed, direct=direct)
+
+
+def _with_dates(frame: pl.LazyFrame, formats: Mapping[str, str]) -> pl.LazyFrame:
+    """Write dates as they were written, in the columns that are dates still."""
+    schema = frame.collect_schema()
+    kept = {
+        name: form
+        for name, form in formats.items()
+        if isinstance(schema.get(name), pl.Datetime if has_time(form) else pl.Date)
+    }
+    return frame.with_columns(pl.col(name).dt.to_string(form) for name, form in kept.items())
+
+
+def _finish(plain: Path, path: Path, encoding: str, *, packed: bool, direct: bool) -> None:
+    with plain.open("rb") as text, path.open("wb") as raw:
+        target: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) if packed else raw
+        try:
+            if direct:
+                shutil.copyfileobj(text, target, 1 << 20)
+            else:
+                _transcode(text, target, encoding, path)
+        finally:
+            if packed:
+                target.close()
+
+
+def _transcode(text: Any, target: Any, encoding: str, path: Path) -> None:
+    decoder, encoder = codecs.getincrementaldecoder("utf-8")(), codecs.getincrementalencoder(encoding)()
+    try:
+        while block := text.read(1 << 20):
+            target.write(encoder.encode(decoder.decode(block)))
+        target.write(encoder.encode(decoder.decode(b"", final=True), final=True))
+    except UnicodeEncodeError:
+        raise InputError(
+            f"'{path.name}' cannot be written as {encoding}, as the data came: some characters do not exist there. "
+            "Name another encoding, e.g. encoding='utf-8' (on the command line --write-as encoding=utf-8)."
+        ) from None
+
+
+# Texts that a spreadsheet would take for formulas.
+#
+# A cell that begins with ``=``, ``+``, ``-`` or ``@`` is computed when a CSV file is opened in a spreadsheet, and a
+# formula can send what stands beside it elsewhere. An apostrophe before it makes it a text again; numbers need none.
+
+
+_BEGINS = r"^[=+\-@\t\r\n＝＋－＠]"
+_NUMBER = r"^[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?%?$"
+SIGN = "'"
+
+
+def guarded(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Put an apostrophe before texts and column names that a spreadsheet would compute.
+
+    Examples
+    --------
+    >>> guarded(pl.LazyFrame({"=a": ["=1+1", "-5", "- none", "plain", None]})).collect().to_dict(as_series=False)
+    {"'=a": ["'=1+1", '-5', "'- none", 'plain', None]}
+    """
+    schema = frame.collect_schema()
+    texts = [name for name, dtype in schema.items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
+    plain = [pl.col(name).cast(pl.String) for name in texts]
+    safe = [
+        pl.when(text.str.contains(_BEGINS) & ~text.str.contains(_NUMBER))
+        .then(pl.concat_str(pl.lit(SIGN), text))
+        .otherwise(text)
+        .alias(name)
+        for name, text in zip(texts, plain, strict=True)
+    ]
+    renamed = {name: f"{SIGN}{name}" for name in schema if computes(name)}
+    taken = [new for new in renamed.values() if new in schema]
+    if taken:
+        raise ParameterError(
+            f"Column '{taken[0][1:]}' would be called '{taken[0]}' for a spreadsheet, which is there already. "
+            "Rename one of them."
+        )
+    return frame.with_columns(safe).rename(renamed)
+
+
+def computes(text: str) -> bool:
+    """Whether a spreadsheet would compute a text."""
+    return bool(re.search(_BEGINS, text)) and not re.search(_NUMBER, text)

@@ -8,11 +8,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from discreet.core.calendar_range import check_calendar
 from discreet.core.errors import ColumnError, InputError, ParameterError, is_panic, unknown_name
 from discreet.core.quiet_panics import quiet_panics
 from discreet.core.roles import ROLES, Roles
 from discreet.io.address import parsed_address
-from discreet.io.columnar import scan_columnar
 from discreet.io.delimited import scan_delimited
 from discreet.io.fingerprints import fingerprint_of
 from discreet.io.naming import FORMATS, checksum, existing_file, format_of, full_suffix, is_address
@@ -204,3 +206,29 @@ def _sidecar(path: Path | None, roles: Any) -> Sidecar:
 
 def _chosen(roles: Roles, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**{role.name: getattr(roles, role.name) for role in fields(roles)}, **given}
+
+
+# Parquet and Arrow (Feather) files, read as lazy frames.
+
+
+def scan_columnar(path: Path, kind: str) -> tuple[pl.LazyFrame | pl.DataFrame, dict[str, Any]]:
+    """Open a Parquet or Arrow file without loading it; also return how it was read."""
+    try:
+        frame = pl.scan_parquet(path, glob=False) if kind == "parquet" else _scan_arrow(path)
+        rows = frame.lazy().select(pl.len()).collect().item()
+        if rows:
+            check_calendar(frame)
+    except (pl.exceptions.PolarsError, OSError, ValueError):
+        raise InputError(
+            f"The file '{path.name}' cannot be read as {kind.capitalize()}: it is cut off, damaged or of "
+            "another format. Copy or export it again."
+        ) from None
+    if rows == 0:
+        raise InputError(f"The file '{path.name}' has columns but no records. Give a file with records.")
+    return frame, {"format": kind, "rows": rows}
+
+
+def _scan_arrow(path: Path) -> pl.LazyFrame | pl.DataFrame:
+    with path.open("rb") as file:
+        is_file = file.read(6) == b"ARROW1"
+    return pl.scan_ipc(path, glob=False) if is_file else pl.read_ipc_stream(path)

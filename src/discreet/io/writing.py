@@ -34,8 +34,8 @@ from discreet.engine.spooling import (
     writes_parquet,
 )
 from discreet.io.address import Address, parsed_address
-from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
-from discreet.io.delimited_writing import style_of, write_delimited
+from discreet.io.delimited import OPTIONS as DELIMITED_OPTIONS
+from discreet.io.delimited import style_of, write_delimited
 from discreet.io.fingerprints import check_unchanged
 from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
