@@ -203,7 +203,7 @@ def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options
 
         write_excel(as_polars(frame), path, **options)
     else:
-        from discreet.io.labelled_writing import write_labelled
+        from discreet.io.labelled import write_labelled
 
         write_labelled(as_polars(frame), path, kind, metadata)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.texts import parsed_json
-from discreet.io.excel_extent import check_extent
+from discreet.io.excel import check_extent
 
 _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _MOST_CELLS = 4_000_000
