@@ -186,7 +186,7 @@ class Microdata:
 
     @property
     def content_mark(self) -> dict[str, str]:
-        """Where `discreet.io.content.content_of` keeps by what the content of this file is known."""
+        """Where `discreet.io.fingerprints.content_of` keeps by what the content of this file is known."""
         return self._content_marks[0]
 
     def content_marks(self) -> list[str]:

@@ -20,7 +20,7 @@ from discreet import Microdata, dp, protect, synth
 from discreet.cli import app
 from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.dp import Cost, Ledger
-from discreet.io.content import content_of
+from discreet.io.fingerprints import content_of
 
 PEOPLE = pl.DataFrame(
     {

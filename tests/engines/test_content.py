@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.io.content import content_of
+from discreet.io.fingerprints import content_of
 from engines.agreement import IN_PROCESS, in_kind
 
 TABLE = pl.DataFrame(

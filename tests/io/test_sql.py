@@ -13,7 +13,7 @@ import pytest
 
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.io import read, write
-from discreet.io.address import parsed_address
+from discreet.io.naming import parsed_address
 
 PEOPLE = pl.DataFrame(
     {

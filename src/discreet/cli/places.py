@@ -110,7 +110,7 @@ def _file_of(text: str) -> Path | None:
 
     if not is_address(text):
         return Path(text)
-    from discreet.io.address import parsed_address
+    from discreet.io.naming import parsed_address
 
     try:
         return parsed_address(text).file

@@ -54,7 +54,7 @@ def known_by(header: Mapping[str, Any], source: Source) -> bool:
 
 
 def _content(source: Source) -> str:
-    from discreet.io.content import content_of
+    from discreet.io.fingerprints import content_of
 
     if isinstance(source, Microdata):
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet.core.errors import InputError, load_extra, unknown_name
-from discreet.io.address import Address, require_file
+from discreet.io.naming import Address, require_file
 from discreet.io.sql import is_table_name, need_query, only_reading
 
 _PLAIN_NAME = re.compile(r"\w+")

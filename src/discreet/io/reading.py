@@ -14,10 +14,17 @@ from discreet.core.calendar_range import check_calendar
 from discreet.core.errors import ColumnError, InputError, ParameterError, is_panic, unknown_name
 from discreet.core.quiet_panics import quiet_panics
 from discreet.core.roles import ROLES, Roles
-from discreet.io.address import parsed_address
 from discreet.io.delimited import scan_delimited
 from discreet.io.fingerprints import fingerprint_of
-from discreet.io.naming import FORMATS, checksum, existing_file, format_of, full_suffix, is_address
+from discreet.io.naming import (
+    FORMATS,
+    checksum,
+    existing_file,
+    format_of,
+    full_suffix,
+    is_address,
+    parsed_address,
+)
 from discreet.io.sidecar import Sidecar, load_sidecar, sidecar_path
 from discreet.microdata import Metadata, Microdata
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, InputError, load_extra, unknown_name
 from discreet.core.wording import type_name
-from discreet.io.address import Address, require_file
+from discreet.io.naming import Address, require_file
 
 _REASONS = (
     ("authentication", "it refused the user name or password"),

@@ -33,11 +33,10 @@ from discreet.engine.spooling import (
     spooled,
     writes_parquet,
 )
-from discreet.io.address import Address, parsed_address
 from discreet.io.delimited import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited import style_of, write_delimited
 from discreet.io.fingerprints import check_unchanged
-from discreet.io.naming import format_of, is_address
+from discreet.io.naming import Address, format_of, is_address, parsed_address
 from discreet.microdata import Metadata, Microdata
 
 OPTIONS: dict[str, tuple[str, ...]] = {

@@ -13,8 +13,7 @@ from discreet.app.refusals import caused_by
 from discreet.core.errors import InputError
 from discreet.core.files.inputs import note_read
 from discreet.io import read, sidecar_path
-from discreet.io.address import parsed_address
-from discreet.io.naming import is_address
+from discreet.io.naming import is_address, parsed_address
 from discreet.microdata import Microdata
 
 
