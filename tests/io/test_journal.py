@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.core.errors import InputError
-from discreet.io.journal import append_line, lines_of
+from discreet.core.files.journals import append_line, lines_of
 
 BEGINS = '{"cell"'
 

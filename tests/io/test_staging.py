@@ -14,9 +14,9 @@ import pytest
 from discreet.core.errors import InputError
 from discreet.core.files import atomic
 from discreet.core.files.atomic import replacing, replacing_folder, replacing_together, write_folder, written
+from discreet.core.files.journals import append_line
 from discreet.core.files.staging import NAME, REPLACED, scratch_folder, staging, sweep
 from discreet.io import write
-from discreet.io.journal import append_line
 
 KILLED = """
 import sys, time

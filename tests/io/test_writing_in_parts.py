@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, read
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.files import parts_manifest
+from discreet.core.files import journals
 from discreet.engine import spooling
 from discreet.io import write_parts
 from discreet.io import writing_in_parts as module
@@ -111,7 +111,7 @@ def test_a_full_disk_leaves_no_release_and_says_how_to_go_on(source, tmp_path, m
 
 def test_a_source_that_changes_while_it_is_read_is_refused(source, tmp_path, monkeypatch):
     release = PLAN.apply(read(source), seed=1).data
-    note, times = parts_manifest.PartsManifest.note, []
+    note, times = journals.PartsManifest.note, []
 
     def noted(self, done):
         times.append(len(done))
@@ -119,7 +119,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(source, tmp_path, mon
             os.utime(source, ns=(1, 1))
         note(self, done)
 
-    monkeypatch.setattr(parts_manifest.PartsManifest, "note", noted)
+    monkeypatch.setattr(journals.PartsManifest, "note", noted)
     with pytest.raises(InputError, match="changed or removed since it was opened"):
         write_parts(release, tmp_path / "out", rows_per_part=300)
     assert not (tmp_path / "out").exists()

@@ -16,7 +16,7 @@ from typing import Any
 from discreet import engine
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import full_disk, is_full, note_written, replacing
-from discreet.core.files.parts_manifest import PartsManifest, digest_of
+from discreet.core.files.journals import PartsManifest, digest_of
 from discreet.core.progress import track
 from discreet.engine.spooling import in_parts
 from discreet.io.fingerprints import check_unchanged

@@ -20,9 +20,9 @@ from typing import Any
 
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import explained
+from discreet.core.files.journals import append_line
 from discreet.core.files.locks import alone
 from discreet.core.files.texts import parsed_json
-from discreet.io.journal import append_line
 
 DECISIONS = ("accept", "reject", "ask")
 KEY_VARIABLE = "DISCREET_REGISTER_KEY"

@@ -21,7 +21,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import replacing
-from discreet.core.files.parts_manifest import PartsManifest, digest_of
+from discreet.core.files.journals import PartsManifest, digest_of
 from discreet.core.files.staging import scratch_folder
 from discreet.core.one_thread import one_thread
 from discreet.core.progress import track

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import InputError
+from discreet.core.files.journals import append_line, lines_of
 from discreet.core.files.texts import parsed_json
-from discreet.io.journal import append_line, lines_of
 from discreet.workflow.evaluation.cells import Cell, Record, print_of
 from discreet.workflow.evaluation.metrics import Metric
 
