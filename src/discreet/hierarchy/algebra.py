@@ -65,8 +65,7 @@ class Hierarchy(ABC):
         encoding
             The text encoding; a byte order mark is skipped.
         """
-        from discreet.hierarchy.enumerated import tabulated
-        from discreet.hierarchy.files import read_rows
+        from discreet.hierarchy.enumerated import read_rows, tabulated
 
         return tabulated(read_rows(Path(path), separator=separator, header=header, encoding=encoding))
 
@@ -157,7 +156,7 @@ class Hierarchy(ABC):
         >>> Hierarchy.prefixes([4, 2]).generalize(pl.Series(["10115", "80331"]), 2).to_list()
         ['10***', '80***']
         """
-        from discreet.hierarchy.prefixes import Prefixes
+        from discreet.hierarchy.enumerated import Prefixes
 
         return Prefixes(keep, mask)
 
@@ -173,7 +172,7 @@ class Hierarchy(ABC):
         >>> Hierarchy.dates().table(pl.Series([date(2024, 3, 9)])).row(0)[1:]
         ('2024-03-09', '2024-03', '2024-Q1', '2024', '2020s', '*')
         """
-        from discreet.hierarchy.dates import Dates
+        from discreet.hierarchy.intervals import Dates
 
         return Dates(levels)
 
@@ -344,7 +343,7 @@ class Hierarchy(ABC):
         The file appears under its name only when it is complete.
         """
         from discreet.core.values import canonical_text
-        from discreet.hierarchy.files import write_rows
+        from discreet.hierarchy.enumerated import write_rows
 
         frame = self._table(receive(self._own_leaves() if values is None else values))
         text = pl.DataFrame([canonical_text(column) for column in frame.get_columns()])

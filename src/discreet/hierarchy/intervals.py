@@ -6,6 +6,7 @@ import itertools
 import math
 import numbers
 import sys
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,14 +15,95 @@ import numpy as np
 import polars as pl
 
 from discreet.core.errors import ParameterError
-from discreet.hierarchy.ordered import OrderedHierarchy
-from discreet.hierarchy.values import as_tuple
+from discreet.hierarchy.algebra import TOP, Hierarchy
+from discreet.hierarchy.enumerated import as_tuple, through_distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
 _BELOW, _ABOVE = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _LARGEST_EXACT = 2.0**53
+
+
+# Hierarchies on a line: labels are intervals of numbers or of days, and keep their order.
+
+
+class OrderedHierarchy(Hierarchy):
+    """Values are points on a line, labels are intervals that tile it; the top level is the whole line."""
+
+    ordered: ClassVar[bool] = True
+    closed: str = "left"
+
+    @abstractmethod
+    def _points(self, values: pl.Series) -> pl.Series:
+        """Place each value on the line; null where missing or where no interval can hold it."""
+
+    @abstractmethod
+    def _bins(self, points: NDArray[Any], level: int) -> NDArray[np.int64]:
+        """Give the number of each point's interval at a level between 0 and the top, in order."""
+
+    @abstractmethod
+    def _edges(self, bins: NDArray[np.int64], level: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give the two ends of each interval, infinite where it is open-ended."""
+
+    @abstractmethod
+    def _bin_names(self, bins: NDArray[np.int64], level: int) -> list[str]:
+        """Name each interval."""
+
+    def _bounds(self) -> list[float]:
+        """Give the points that belong to the domain whether or not data reach them."""
+        return []
+
+    def _ancestors(self, values: pl.Series, level: int) -> pl.Series:
+        points = self._points(values)
+        found = points.drop_nulls().to_numpy()
+        bins = np.zeros(len(found), dtype=np.int64) if level == self.height else self._bins(found, level)
+        return through_distinct(_spread(bins, points), lambda distinct: self._named(distinct, level))
+
+    def _named(self, distinct: pl.Series, level: int) -> pl.Series:
+        top = level == self.height
+        names = [TOP] * len(distinct) if top else self._bin_names(distinct.to_numpy(), level)
+        known = [TOP] if top else self._fixed_labels(level)
+        return pl.Series(names, dtype=pl.Enum(known or list(dict.fromkeys(names))))
+
+    def _shares(self, values: pl.Series, level: int) -> pl.Series:
+        points = self._points(values)
+        found = points.drop_nulls().to_numpy()
+        if not len(found):
+            return pl.repeat(None, len(values), dtype=pl.Float64, eager=True)
+        unit = _unit(found)
+        # A value stands for the unit it opens (or closes), so that the last value of the range has an extent.
+        before, after = (0.0, unit) if self.closed == "left" else (unit, 0.0)
+        start = min([float(found.min()) - before, *self._bounds()])
+        end = max([float(found.max()) + after, *self._bounds()])
+        if level == self.height:
+            shares = np.ones(len(found))
+        elif level == 0:
+            shares = np.full(len(found), min(1.0, unit / (end - start)))
+        else:
+            low, high = self._edges(self._bins(found, level), level)
+            shares = np.minimum(1.0, (np.minimum(high, end) - np.maximum(low, start)) / (end - start))
+        return _spread(shares, points)
+
+
+def _spread(answers: NDArray[Any], points: pl.Series) -> pl.Series:
+    """Put the answers for the points that exist back to their places, null elsewhere."""
+    if not points.null_count():
+        return pl.Series(answers)
+    present = points.is_not_null()
+    full = np.zeros(len(points), dtype=answers.dtype)
+    full[present.to_numpy()] = answers
+    return pl.select(pl.when(present).then(pl.Series(full))).to_series()
+
+
+def _unit(points: NDArray[Any]) -> float:
+    """Give the extent of one value: 1 for whole numbers, else the smallest gap between two that were seen."""
+    if np.issubdtype(points.dtype, np.integer):
+        return 1.0
+    gaps = np.diff(np.unique(points))
+    smallest = float(gaps.min()) if len(gaps) else 1.0
+    return max(smallest, 2 * float(np.spacing(np.abs(points).max())))
 
 
 class NumericHierarchy(OrderedHierarchy):
@@ -50,6 +132,12 @@ class NumericHierarchy(OrderedHierarchy):
             return f"{'>=' if left else '>'}{_written(low)}"
         inside = f"{_written(low)}, {_written(high)}"
         return f"[{inside})" if left else f"({inside}]"
+
+
+def _written(number: float) -> str:
+    if isinstance(number, float) and not number.is_integer():
+        return format(number, ".15g")
+    return str(int(number))
 
 
 @dataclass(frozen=True, repr=False)
@@ -244,12 +332,6 @@ def _number(value: Any, parameter: str) -> float:
     return int(value) if abs(value) < _LARGEST_EXACT and value == int(value) else float(value)
 
 
-def _written(number: float) -> str:
-    if isinstance(number, float) and not number.is_integer():
-        return format(number, ".15g")
-    return str(int(number))
-
-
 def _check_closed(closed: str) -> None:
     if closed not in ("left", "right"):
         raise ParameterError("closed must be 'left' for [a, b) or 'right' for (a, b].")
@@ -268,3 +350,79 @@ def _checked_names(
                 f"labels of level {level} must be {len(breaks) + 1} different texts, one more than breaks."
             )
     return tuple(tuple(level) for level in names)
+
+
+# Hierarchies of dates along the calendar.
+
+
+# January 1970, where NumPy counts from, opens a quarter, a year and a decade: periods are whole steps of it.
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+_ORDER = ("day", *_MONTHS)
+
+
+@dataclass(frozen=True, repr=False)
+class Dates(OrderedHierarchy):
+    """Periods of the calendar, with labels such as 2024-03-09, 2024-03, 2024-Q1, 2024 and 2020s."""
+
+    levels: Sequence[str] = _ORDER
+    kind: ClassVar[str] = "dates"
+
+    def __post_init__(self) -> None:
+        levels = as_tuple(self.levels, "levels")
+        if not levels or not set(levels) <= set(_ORDER):
+            raise ParameterError(
+                f"levels must be some of {', '.join(_ORDER)}. (Weeks do not nest in months or years.)"
+            )
+        if list(levels) != [period for period in _ORDER if period in levels]:
+            raise ParameterError(f"levels must go from fine to coarse, each once: {', '.join(_ORDER)}.")
+        object.__setattr__(self, "levels", levels)
+
+    def __repr__(self) -> str:
+        return f"<Hierarchy dates: height {self.height}, {', '.join(self.levels)}>"
+
+    @property
+    def height(self) -> int:
+        """The number of periods, and one for the top."""
+        return len(self.levels) + 1
+
+    def _points(self, values: pl.Series) -> pl.Series:
+        if isinstance(values.dtype, pl.Datetime):
+            values = values.dt.date()
+        return values.cast(pl.Date).to_physical()
+
+    def _misfit(self, values: pl.Series) -> str | None:
+        if isinstance(values.dtype, (pl.Date, pl.Datetime)):
+            return None
+        return "a date hierarchy is for dates and datetimes. Convert the column to dates first."
+
+    def _bins(self, points: NDArray[Any], level: int) -> NDArray[np.int64]:
+        period = self.levels[level - 1]
+        if period == "day":
+            return points.astype(np.int64)
+        months = points.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        return months // _MONTHS[period]
+
+    def _edges(self, bins: NDArray[np.int64], level: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._first_days(bins, level), self._first_days(bins + 1, level)
+
+    def _first_days(self, bins: NDArray[np.int64], level: int) -> NDArray[np.float64]:
+        period = self.levels[level - 1]
+        if period == "day":
+            return bins.astype(np.float64)
+        months = (bins * _MONTHS[period]).astype("datetime64[M]")
+        return months.astype("datetime64[D]").astype(np.int64).astype(np.float64)
+
+    def _bin_names(self, bins: NDArray[np.int64], level: int) -> list[str]:
+        period = self.levels[level - 1]
+        if period == "day":
+            return [str(day) for day in bins.astype("datetime64[D]")]
+        months = (bins * _MONTHS[period]).astype("datetime64[M]")
+        if period == "month":
+            return [str(month) for month in months]
+        years = [str(year) for year in months.astype("datetime64[Y]")]
+        if period == "quarter":
+            return [f"{year}-Q{number % 4 + 1}" for year, number in zip(years, bins.tolist(), strict=True)]
+        return [f"{year}s" for year in years] if period == "decade" else years
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"levels": list(self.levels)}

@@ -19,7 +19,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import type_name
 from discreet.hierarchy import Hierarchy
-from discreet.hierarchy.values import is_categorical
+from discreet.hierarchy.enumerated import is_categorical
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import ByRecord, Change, Stream, Treatment

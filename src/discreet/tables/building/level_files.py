@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet.core.errors import InputError
 from discreet.hierarchy import Hierarchy
-from discreet.hierarchy.files import read_rows
+from discreet.hierarchy.enumerated import read_rows
 
 
 def hierarchy_from(path: Path, column: str, codes: Collection[str], *, closed: bool = False) -> Hierarchy:
