@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as package
-from discreet.core.calendar_range import check_calendar
 from discreet.core.errors import ColumnError, DiscreetError, InputError
 from discreet.core.files.texts import DEEPEST, parsed_json, parsed_toml
+from discreet.core.values import check_calendar
 
 
 def refused(done, *words):

@@ -12,9 +12,8 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers
-from discreet.core.cell_limits import refuse_too_many_cells
 from discreet.core.declared_types import check_readable, in_type, type_of_values
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, refuse_too_many_cells, unknown_name
 from discreet.core.parameters import checked, distinct
 from discreet.core.results import Measure
 from discreet.core.wording import shown

@@ -9,7 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.core.arrays import Integers
-from discreet.core.calendar_range import check_calendar
+from discreet.core.values import check_calendar
 from discreet.engine.classes import Missing, class_table, key_names
 from discreet.engine.frames import Lazy, collect, filler, has_row_order, in_memory, scan
 from discreet.engine.resolved_roles import all_suppressed, counted_unit, overview, some_key_known

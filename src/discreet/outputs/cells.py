@@ -17,8 +17,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.cell_limits import refuse_too_many_cells
-from discreet.core.errors import ColumnError, InputError, unknown_name
+from discreet.core.errors import ColumnError, InputError, refuse_too_many_cells, unknown_name
 from discreet.engine import collect, scan
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums

@@ -10,8 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.cell_limits import refuse_too_many_cells
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, refuse_too_many_cells, unknown_name
 from discreet.tables.building.contributors_in_place import only_contributors
 from discreet.tables.building.counting import code_texts, entries_by_contributor
 from discreet.tables.gauss.problem import positions

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.cell_limits import refuse_too_many_cells
-from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.errors import ColumnError, InputError, ParameterError, refuse_too_many_cells
 from discreet.formula import Formula, parsed
 from discreet.microdata import Microdata
 from discreet.tables.building.contributors import Contributing

@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers
-from discreet.core.cell_limits import refuse_too_many_cells
-from discreet.core.errors import ParameterError
+from discreet.core.errors import ParameterError, refuse_too_many_cells
 from discreet.formula import Formula, Term
 from discreet.tables.building.dimension import Dimension
 
