@@ -6,16 +6,18 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal
 
 from discreet.core.errors import ParameterError
-from discreet.numerics.copula.correlation import correlation_of_vine, nearest_correlation, root_of
-from discreet.numerics.copula.fitting import fit_d_vine, fit_gaussian
-from discreet.numerics.copula.information import conditional_information, dense, entropy, mutual_information
-from discreet.numerics.copula.margins import EmpiricalMargin
-from discreet.numerics.copula.matching import (
+from discreet.numerics.copula import EmpiricalMargin, fit_d_vine, fit_gaussian
+from discreet.numerics.correlation import correlation_of_vine, nearest_correlation, root_of
+from discreet.numerics.mutual_information import (
     bivariate_normal_cdf,
+    conditional_information,
     cut_table,
+    dense,
+    entropy,
     match_pairs,
     match_table,
     match_within,
+    mutual_information,
 )
 
 

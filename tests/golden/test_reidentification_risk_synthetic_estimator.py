@@ -11,9 +11,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import hypergeom
 
 from discreet import Microdata, datasets
-from discreet.numerics.copula.correlation import correlation_of_vine, nearest_correlation
-from discreet.numerics.copula.fitting import fit_gaussian
-from discreet.numerics.copula.information import mutual_information
+from discreet.numerics.copula import fit_gaussian
+from discreet.numerics.correlation import correlation_of_vine, nearest_correlation
+from discreet.numerics.mutual_information import mutual_information
 from discreet.risk.population_models.population_estimators import ESTIMATORS
 from discreet.risk.population_models.superpopulation import known_population, population
 

@@ -187,7 +187,7 @@ def test_missingness_has_relations_of_its_own():
 def test_a_value_tied_to_its_own_state_keeps_its_margin():
     from scipy.special import ndtr
 
-    from discreet.numerics.copula.margins import EmpiricalMargin
+    from discreet.numerics.copula import EmpiricalMargin
     from discreet.synth.copulas.margins import given_a_value
 
     z = normal(200_000, [[1, 0.6], [0.6, 1]])

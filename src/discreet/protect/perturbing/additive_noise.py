@@ -405,7 +405,7 @@ def _robust_distance(matrix: Floats) -> Floats:
     Semi-continuous business data (half of the values zero, totals beside their parts) has no covariance matrix of
     its middle half that could be inverted; ranks and a little shrinkage always do.
     """
-    from discreet.numerics.copula.correlation import nearest_correlation
+    from discreet.numerics.correlation import nearest_correlation
 
     away = matrix - np.median(matrix, axis=0)
     scale = 1.4826 * np.median(np.abs(away), axis=0)

@@ -148,7 +148,7 @@ def _drawn(
     values: Floats, given: Predictors, rows: Integers, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Draw normal scores for the records, given what they know; also how much the correlations were repaired."""
-    from discreet.numerics.copula.correlation import nearest_correlation, root_of
+    from discreet.numerics.correlation import nearest_correlation, root_of
 
     p, beside = values.shape[1], given.matrix[rows]
     raw = 2 * np.sin(np.pi / 6 * rank_correlation(np.hstack([values, beside])))

@@ -21,7 +21,7 @@ from discreet.risk.population_models.coded_sample import CodedSample
 from discreet.risk.population_models.size_models import Estimate
 
 if TYPE_CHECKING:
-    from discreet.numerics.copula.fitting import Copula
+    from discreet.numerics.copula import Copula
 
 Kind = Literal["gaussian", "d-vine"]
 
@@ -45,7 +45,7 @@ class Simulated:
 
 def simulated(sample: CodedSample, kind: Kind, populations: int, seed: int) -> Simulated:
     """Fit a copula to the keys of a sample and count the classes of populations drawn from it."""
-    from discreet.numerics.copula.fitting import fit_d_vine, fit_gaussian
+    from discreet.numerics.copula import fit_d_vine, fit_gaussian
 
     varying = [i for i, codes in enumerate(sample.codes) if np.ptp(codes[sample.counts > 0]) > 0]
     notes = [

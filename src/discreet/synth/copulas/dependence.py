@@ -12,9 +12,9 @@ import numpy as np
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ParameterError
 from discreet.core.progress import track
-from discreet.numerics.copula.correlation import nearest_correlation
-from discreet.numerics.copula.fitting import Matching, fit_gaussian
-from discreet.numerics.copula.matching import BOUND
+from discreet.numerics.copula import Matching, fit_gaussian
+from discreet.numerics.correlation import nearest_correlation
+from discreet.numerics.mutual_information import BOUND
 from discreet.synth.copulas.dimensions import Dimension, mean_scores
 from discreet.synth.from_aggregates.latent import LatentPairs
 from discreet.synth.synthesizer import Stream

@@ -13,8 +13,8 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.errors import load_extra
 from discreet.microdata import Microdata
-from discreet.numerics.copula.correlation import root_of
-from discreet.numerics.copula.margins import EmpiricalMargin
+from discreet.numerics.copula import EmpiricalMargin
+from discreet.numerics.correlation import root_of
 from discreet.synth.copulas.margins import ColumnMargin, given_a_value
 from discreet.synth.forms import Form, NumberForm, restored_form
 from discreet.synth.sequential.stratified import Strata

@@ -12,7 +12,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.numerics.copula.fitting import Matching
+from discreet.numerics.copula import Matching
 from discreet.synth.copulas.dependence import Dependence, latent_correlations, shared_information
 from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling
@@ -63,7 +63,7 @@ class GaussianCopula(Synthesizer):
     groups
         Numbers are matched on so many quantile groups, for mutual information.
     matching
-        How information is matched; see `discreet.numerics.copula.fitting.fit_gaussian`.
+        How information is matched; see `discreet.numerics.copula.fit_gaussian`.
     special_codes
         ``{column: [codes]}``: values that are no numbers, or at which numbers pile up (0 for amounts).
     strata

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
-from discreet.numerics.copula.margins import EmpiricalMargin
-from discreet.numerics.copula.matching import BOUND, cut_table
+from discreet.numerics.copula import EmpiricalMargin
+from discreet.numerics.mutual_information import BOUND, cut_table
 from discreet.synth.copulas.dimensions import Dimension, mean_scores
 from discreet.synth.copulas.margins import ColumnMargin
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.numerics.copula.margins import EmpiricalMargin
+from discreet.numerics.copula import EmpiricalMargin
 
 MarginKind = Literal["empirical", "smoothed", "parametric"]
 
@@ -142,7 +142,7 @@ def given_a_value(uniform: Floats, states: EmpiricalMargin, correlation: float, 
     """
     from scipy.special import ndtri
 
-    from discreet.numerics.copula.matching import bivariate_normal_cdf
+    from discreet.numerics.mutual_information import bivariate_normal_cdf
 
     place = int(np.argmax(states.levels < ordinary))
     if abs(correlation) < _EDGE or not states.levels[place] < ordinary:

@@ -14,7 +14,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.numerics.copula.fitting import fit_d_vine
+from discreet.numerics.copula import fit_d_vine
 from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling, VineCoupling
 from discreet.synth.copulas.margins import FAMILIES, MarginKind

@@ -95,7 +95,7 @@ def covariance_root(
     if values.min(initial=0.0) < -tolerance * scale:
         raise ParameterError(
             f"covariance has a negative eigenvalue ({values.min():.3g}), so it is the covariance of nothing. "
-            "discreet.numerics.copula.correlation.nearest_correlation mends a correlation matrix."
+            "discreet.numerics.correlation.nearest_correlation mends a correlation matrix."
         )
     values = np.maximum(values, 0.0)
     if method == "spectral":

@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats
 from discreet.core.errors import ParameterError
-from discreet.numerics.copula.correlation import nearest_correlation
+from discreet.numerics.correlation import nearest_correlation
 from discreet.synth.from_aggregates.latent import LatentPairs
 from discreet.synth.from_aggregates.unit_margins import UnitMargin
 

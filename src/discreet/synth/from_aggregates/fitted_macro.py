@@ -15,7 +15,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.numerics.copula.correlation import root_of
+from discreet.numerics.correlation import root_of
 from discreet.synth.from_aggregates.aggregates import Aggregates
 from discreet.synth.from_aggregates.dependence import Dependence, described
 from discreet.synth.from_aggregates.knowledge import Knowledge

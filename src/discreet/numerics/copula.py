@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,10 +17,16 @@ from scipy.special import ndtr
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import Seed, generator
-from discreet.numerics.copula.correlation import correlation_of_vine, nearest_correlation, root_of
-from discreet.numerics.copula.information import conditional_information, dense, mutual_information
-from discreet.numerics.copula.margins import EmpiricalMargin, Margin
-from discreet.numerics.copula.matching import Match, match_pairs, match_table, match_within
+from discreet.numerics.correlation import correlation_of_vine, nearest_correlation, root_of
+from discreet.numerics.mutual_information import (
+    Match,
+    conditional_information,
+    dense,
+    match_pairs,
+    match_table,
+    match_within,
+    mutual_information,
+)
 
 Matching = Literal["auto", "exact", "montecarlo"]
 Order = Literal["given", "greedy"] | Sequence[int]
@@ -321,3 +327,65 @@ def _path(prepared: Sequence[_Column], weights: Floats | None, order: Order) -> 
         nearness[path] = -2.0
         path.append(int(nearness.argmax()))
     return path
+
+
+# One column on its own: from a share of the records to a value.
+
+
+class Margin(Protocol):
+    """The distribution of one column: anything that turns uniform numbers into values."""
+
+    def quantile(self, uniform: Floats) -> Array:
+        """Return the values below which these shares of the column lie."""
+        ...
+
+
+@dataclass(frozen=True)
+class EmpiricalMargin:
+    """The distribution of a column as it was observed.
+
+    Attributes
+    ----------
+    levels
+        The values that occur, in order (sorted; for nominal columns this order is what the copula sees).
+    shares
+        The share of records at each level; they sum to 1.
+    smooth
+        Whether values between the levels may come out, by linear interpolation (numbers only).
+
+    Examples
+    --------
+    >>> margin, codes = EmpiricalMargin.of(np.array(["b", "a", "b", "b"]))
+    >>> margin.levels.tolist(), margin.shares.tolist(), codes.tolist()
+    (['a', 'b'], [0.25, 0.75], [1, 0, 1, 1])
+    >>> margin.quantile(np.array([0.1, 0.9])).tolist()
+    ['a', 'b']
+    """
+
+    levels: Array
+    shares: Floats
+    smooth: bool = False
+
+    @classmethod
+    def of(
+        cls, values: Array, weights: Floats | None = None, *, smooth: bool = False
+    ) -> tuple[EmpiricalMargin, Integers]:
+        """Read the margin off a column, and the column as positions among its levels."""
+        if smooth and not np.issubdtype(values.dtype, np.number):
+            raise ParameterError(
+                "Only a column of numbers can be smoothed; leave smooth=False for the others."
+            )
+        levels, codes = np.unique(values, return_inverse=True)
+        mass = np.bincount(codes, weights, minlength=len(levels)).astype(float)
+        return cls(levels, mass / mass.sum(), smooth), codes.astype(np.int64)
+
+    def positions(self, uniform: Floats) -> Integers:
+        """Return the positions among the levels that these shares fall on."""
+        return np.searchsorted(np.cumsum(self.shares)[:-1], uniform, side="right").astype(np.int64)
+
+    def quantile(self, uniform: Floats) -> Array:
+        """Return the values below which these shares of the column lie."""
+        if self.smooth:
+            middle = np.cumsum(self.shares) - self.shares / 2
+            return np.asarray(np.interp(uniform, middle, self.levels))
+        return np.asarray(self.levels[self.positions(uniform)])
