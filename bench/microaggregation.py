@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.numerics.mdav.groups import groups_of_at_least
+from discreet.numerics.mdav import groups_of_at_least
 from discreet.protect.perturbing.microaggregation import Microaggregate
 
 INCOMES = {

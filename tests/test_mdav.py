@@ -8,21 +8,17 @@ from hypothesis import strategies as st
 
 from discreet.core.compiling import Patience
 from discreet.core.errors import ParameterError
+from discreet.numerics import mdav_kernels
 from discreet.numerics.distance.kernels import Metric
 from discreet.numerics.distance.space import Points
-from discreet.numerics.mdav import kernels
-from discreet.numerics.mdav.groups import (
-    groups_of_at_least,
-    groups_of_variable_size,
-    mixed_groups_of_at_least,
-)
+from discreet.numerics.mdav import groups_of_at_least, groups_of_variable_size, mixed_groups_of_at_least
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_from_the_start():
     """A small file is grouped in plain Python elsewhere; here the compiled loops are tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "PATIENCE", Patience(-1))
+        patch.setattr(mdav_kernels, "PATIENCE", Patience(-1))
         yield
 
 
@@ -108,9 +104,9 @@ def test_plain_python_and_compiled_loops_form_the_same_groups(seed, n, p, q, k):
     found = []
     for records in (-1, 10**6):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernels, "PATIENCE", Patience(records))
-            grouped = kernels.mdav(*given_, 3, k)
-            varied = kernels.variable_mdav(*given_, farthest_first, k, 0.5)
+            patch.setattr(mdav_kernels, "PATIENCE", Patience(records))
+            grouped = mdav_kernels.mdav(*given_, 3, k)
+            varied = mdav_kernels.variable_mdav(*given_, farthest_first, k, 0.5)
         found.append((grouped.tolist(), varied.tolist()))
     assert found[0] == found[1]
 

@@ -15,7 +15,7 @@ import polars as pl
 import discreet
 from discreet import Microdata, protect, synth, tables
 from discreet.core.compiling import Patience
-from discreet.numerics.mdav import kernels as grouping
+from discreet.numerics import mdav_kernels as grouping
 from discreet.tables import gauss
 from discreet.tables.gauss import running as elimination
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.numerics.mdav.groups import groups_of_at_least
+from discreet.numerics.mdav import groups_of_at_least
 from discreet.risk.load_curves.averaged_series import series
 
 EIGHT = np.array(

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
-from discreet.numerics.mdav.groups import groups_of_at_least
+from discreet.numerics.mdav import groups_of_at_least
 from discreet.risk.load_curves.averaged_series import series
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Integers
 from discreet.numerics.distance.space import Points
-from discreet.numerics.mdav.groups import groups_of_variable_size, mixed_groups_of_at_least
+from discreet.numerics.mdav import groups_of_variable_size, mixed_groups_of_at_least
 
 if TYPE_CHECKING:
     from discreet.numerics.distance.kernels import Metric

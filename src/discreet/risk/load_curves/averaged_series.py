@@ -29,7 +29,7 @@ from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Negative
-from discreet.numerics.mdav.groups import groups_of_at_least
+from discreet.numerics.mdav import groups_of_at_least
 from discreet.risk.load_curves.insiders import Insiders, find_groups, what_insiders_learn
 from discreet.risk.load_curves.publication import Curves, Publication, Rules
 

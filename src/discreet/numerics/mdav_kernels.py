@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.core.arrays import Codes, Floats, Integers
 from discreet.core.compiling import Patience, compiled, inner, interpreted
-from discreet.numerics.mdav.record_tree import Tree, bound_all, farthest, nearest, planted, take_out
+from discreet.numerics.record_tree_kernels import Tree, bound_all, farthest, nearest, planted, take_out
 
 DONE, TREE, RIM = 0, 1, 2  # what the compiled loop asks for
 LEFT, FORMED, EFFORT, FRESH, TURN = 0, 1, 2, 3, 2  # where it keeps how far it came

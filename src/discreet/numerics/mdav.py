@@ -65,7 +65,7 @@ def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Integers
     k
         The smallest size of a group.
     """
-    from discreet.numerics.mdav.kernels import mdav
+    from discreet.numerics.mdav_kernels import mdav
 
     _check(points, k)
     groups: Integers = mdav(
@@ -97,7 +97,7 @@ def groups_of_variable_size(points: Points, metric: Metric, k: int, gamma: float
     gamma
         How willingly groups grow: about 0.2 where records are scattered, about 1.1 where they are clustered.
     """
-    from discreet.numerics.mdav.kernels import variable_mdav
+    from discreet.numerics.mdav_kernels import variable_mdav
 
     _check(points, k)
     apart = np.zeros(len(points))
