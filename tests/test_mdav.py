@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from discreet.core.compiling import Patience
 from discreet.core.errors import ParameterError
 from discreet.numerics import mdav_kernels
-from discreet.numerics.distance.kernels import Metric
+from discreet.numerics.distance.distance_kernels import Metric
 from discreet.numerics.distance.space import Points
 from discreet.numerics.mdav import groups_of_at_least, groups_of_variable_size, mixed_groups_of_at_least
 

@@ -17,7 +17,7 @@ from discreet.core.errors import ParameterError
 from discreet.numerics.distance.space import Points
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
 
 def groups_of_at_least(points: npt.ArrayLike, k: int) -> Integers:
@@ -46,7 +46,7 @@ def groups_of_at_least(points: npt.ArrayLike, k: int) -> Integers:
     >>> groups_of_at_least([[0.0], [1.0], [2.0], [50.0], [51.0], [90.0]], k=2).tolist()
     [1, 1, 2, 2, 0, 0]
     """
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
     rows = np.ascontiguousarray(points, dtype=np.float64)
     if rows.ndim != 2:

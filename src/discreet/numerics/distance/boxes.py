@@ -197,7 +197,7 @@ def reach_to_nearest(
     >>> found.tolerance.tolist(), found.nearest.tolist()
     ([0.1, inf], [0, -1])
     """
-    from discreet.numerics.distance.reach_kernels import grow_boxes, smallest_tolerances
+    from discreet.numerics.distance.box_kernels import grow_boxes, smallest_tolerances
 
     block, other_block = _blocks(len(numbers), len(others), equal)
     order = np.argsort(other_block, kind="stable")

@@ -24,7 +24,7 @@ from discreet.core.progress import track
 from discreet.numerics.distance.space import MixedSpace, Points
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Tiles
+    from discreet.numerics.distance.distance_kernels import Tiles
 
 
 TILE = 256  # records: small enough to skip much, large enough to be worth a vector loop
@@ -77,7 +77,7 @@ def nearest(
         raise ParameterError(
             f"k is {k}, but there are {len(candidates):,} records to choose from; k must be from 1 to that."
         )
-    from discreet.numerics.distance.kernels import nearest_of
+    from discreet.numerics.distance.distance_kernels import nearest_of
 
     rows, back = _distinct(points)
     queries = points.take(rows)
@@ -109,7 +109,7 @@ def ties_within(
     >>> ties_within(space, points, points, np.full(4, 0.25)).tolist()
     [2, 3, 2, 1]
     """
-    from discreet.numerics.distance.kernels import count_within
+    from discreet.numerics.distance.distance_kernels import count_within
 
     rows, back = _distinct(candidates)
     tiles = _tiles(space, candidates.take(rows), rows, np.bincount(back, minlength=len(rows)))
@@ -199,7 +199,7 @@ def _first_copies(points: Points, k: int) -> Integers:
 
 def _tiles(space: MixedSpace, points: Points, order: Integers, copies: Integers | None = None) -> Tiles:
     """Group the candidates and note what each group spans."""
-    from discreet.numerics.distance.kernels import Tiles
+    from discreet.numerics.distance.distance_kernels import Tiles
 
     groups = _groups(space, points)
     rows = np.concatenate(groups)

@@ -22,7 +22,7 @@ from discreet.core.arrays import Codes, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
 
 Distance = Literal["gower", "euclidean"]
@@ -160,7 +160,7 @@ class MixedSpace:
     @property
     def metric(self) -> Metric:
         """What the compiled loops need to know."""
-        from discreet.numerics.distance.kernels import Metric
+        from discreet.numerics.distance.distance_kernels import Metric
 
         full = 1.0 if self.distance == "gower" else 2.0
         return Metric(
@@ -190,13 +190,13 @@ class MixedSpace:
 
     def between(self, points: Points, others: Points) -> Floats:
         """Give the distance of each record to the one in the same row of the other file."""
-        from discreet.numerics.distance.kernels import paired
+        from discreet.numerics.distance.distance_kernels import paired
 
         return self.finished(paired(points.numbers, points.codes, others.numbers, others.codes, self.metric))
 
     def matrix(self, points: Points, others: Points) -> Floats:
         """Give the distance of each record to every record of the other file, all in memory."""
-        from discreet.numerics.distance.kernels import crossed
+        from discreet.numerics.distance.distance_kernels import crossed
 
         return self.finished(crossed(points.numbers, points.codes, others.numbers, others.codes, self.metric))
 

@@ -13,7 +13,7 @@ from discreet.core.errors import ColumnError
 from discreet.numerics.distance.space import Points
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
 Measure = Literal["mean", "median", "member"]
 Categories = Literal["mode", "median"]

@@ -43,7 +43,7 @@ from discreet.protect.perturbing.series_blocks import curves, one_row_each
 from discreet.protect.treatment import Change, Stream, Treatment
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
 
 Missing = Literal["apart", "observed"]

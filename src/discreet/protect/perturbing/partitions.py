@@ -13,7 +13,7 @@ from discreet.numerics.distance.space import Points
 from discreet.numerics.mdav import groups_of_variable_size, mixed_groups_of_at_least
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
 
 Method = Literal["mdav", "v-mdav", "univariate", "ranking", "projection", "clustering", "random", "labels"]

@@ -14,7 +14,7 @@ from discreet.numerics.distance.space import Points
 from discreet.protect.perturbing.record_blocks import filled, numbered
 
 if TYPE_CHECKING:
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
 
 def one_row_each(table: pl.DataFrame, who: str, time: str, about: Sequence[str]) -> pl.DataFrame:
@@ -38,7 +38,7 @@ def curves(
     table: pl.DataFrame, names: Sequence[str], series: Integers, time: str, *, standardize: bool | None
 ) -> tuple[Points, Metric]:
     """Place each series by its readings, one slot after the other and one column after the other."""
-    from discreet.numerics.distance.kernels import Metric
+    from discreet.numerics.distance.distance_kernels import Metric
 
     slots = numbered(table, [time])
     shape = (int(series.max()) + 1, int(slots.max()) + 1)

@@ -246,7 +246,7 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    from discreet.numerics.distance.kernels import shared_counts
+    from discreet.numerics.distance.distance_kernels import shared_counts
 
     n, k = lists.shape
     left = np.repeat(np.arange(n), k)
