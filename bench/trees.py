@@ -22,8 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from discreet.numerics.trees.coding import MAX_BINS, Feature, encode
 from discreet.numerics.trees.forest import grow_forest
-from discreet.numerics.trees.growing import grow_classification, grow_regression
-from discreet.numerics.trees.pruning import grow_pruned
+from discreet.numerics.trees.growing import grow_classification, grow_pruned, grow_regression
 
 LEVELS = (2, 5, 7, 15, 16, 42, 300)
 

@@ -95,7 +95,7 @@ def test_the_compiler_is_heard_when_it_compiles_and_not_when_it_reads_from_disk(
     code = (
         "import sys, numpy as np; from discreet.core import compiling; sys.stderr.isatty = lambda: True;"
         "compiling.PATIENCE = 0.0;"
-        "from discreet.numerics.interval_search import intervals; intervals(np.zeros(1), np.zeros(1))"
+        "from discreet.numerics.trees.walk_kernels import intervals; intervals(np.zeros(1), np.zeros(1))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     said = [

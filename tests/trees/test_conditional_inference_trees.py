@@ -7,10 +7,9 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import ParameterError
-from discreet.numerics.trees.association_kernels import log_chi2_tail
 from discreet.numerics.trees.coding import Feature, encode
-from discreet.numerics.trees.conditional_inference import grow_conditional
-from discreet.numerics.trees.survival import grow_survival, log_rank_scores
+from discreet.numerics.trees.conditional_inference import grow_conditional, grow_survival, log_rank_scores
+from discreet.numerics.trees.node_kernels import log_chi2_tail
 
 
 def reference_p(g, h):

@@ -7,8 +7,7 @@ import pytest
 
 from discreet.core.errors import ParameterError
 from discreet.numerics.trees.coding import Feature, encode
-from discreet.numerics.trees.growing import grow_classification, grow_regression
-from discreet.numerics.trees.pruning import grow_pruned, prune
+from discreet.numerics.trees.growing import grow_classification, grow_pruned, grow_regression, prune
 
 RNG = np.random.default_rng(0)
 FEATURE, LEFT, RIGHT, START, STOP = 0, 3, 4, 5, 6

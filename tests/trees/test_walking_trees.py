@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.errors import ParameterError
-from discreet.numerics.interval_search import intervals
 from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.numerics.trees.tree import CUT, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
+from discreet.numerics.trees.walk_kernels import intervals
 
 
 def grown(seed, levels=(3, 70)):

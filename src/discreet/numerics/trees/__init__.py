@@ -6,11 +6,9 @@ Learn a `Feature` for each predictor, `encode` the columns, grow a `Tree`, and a
 from __future__ import annotations
 
 from discreet.numerics.trees.coding import Feature, code_type, encode
-from discreet.numerics.trees.conditional_inference import grow_conditional
+from discreet.numerics.trees.conditional_inference import grow_conditional, grow_survival, log_rank_scores
 from discreet.numerics.trees.forest import Forest, grow_forest
-from discreet.numerics.trees.growing import grow_classification, grow_regression
-from discreet.numerics.trees.pruning import grow_pruned, prune
-from discreet.numerics.trees.survival import grow_survival, log_rank_scores
+from discreet.numerics.trees.growing import grow_classification, grow_pruned, grow_regression, prune
 from discreet.numerics.trees.tree import Tree
 
 __all__ = [

@@ -108,7 +108,7 @@ class Feature:
             levels = np.asarray(values)
             known = (levels >= 0) & (levels < self.levels)
             return np.where(known, levels, UNSEEN).astype(self.dtype)
-        from discreet.numerics.interval_search import intervals
+        from discreet.numerics.trees.walk_kernels import intervals
 
         column = np.ascontiguousarray(values, dtype=np.float64)
         codes: Array = intervals(self.cuts, column).astype(self.dtype)

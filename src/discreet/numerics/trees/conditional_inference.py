@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array
+from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ParameterError
 from discreet.numerics.trees.coding import Feature
 from discreet.numerics.trees.growing import class_outcome, grow_tree, number_outcome
@@ -52,7 +52,8 @@ def grow_conditional(
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.numerics.trees import Feature, encode, grow_conditional
+    >>> from discreet.numerics.trees import Feature, encode
+    >>> from discreet.numerics.trees.conditional_inference import grow_conditional
     >>> rng = np.random.default_rng(1)
     >>> x = rng.normal(size=(200, 2))
     >>> features = [Feature.numeric(column) for column in x.T]
@@ -72,4 +73,87 @@ def grow_conditional(
     return grow_tree(
         codes, features, outcome, labels, n_classes, rng=rng, columns=columns, rows=rows, weights=weights,
         min_leaf=min_leaf, min_split=min_split, cp=0.0, max_depth=max_depth, criterion=mincriterion,
+    )  # fmt: skip
+
+
+# Who has the event when? Survival trees by log-rank scores.
+#
+# Each record is scored by what happened to it (1 for an event, 0 for censoring) less what was to be expected by its
+# time (the Nelson-Aalen cumulative hazard of all records). A two-sample comparison of these scores is the log-rank
+# test, so that a conditional inference tree on them splits where survival differs. Donors are records: draw a row and
+# take its time and event together.
+
+
+def log_rank_scores(
+    time: npt.ArrayLike, event: npt.ArrayLike | None = None, weights: npt.ArrayLike | None = None
+) -> Floats:
+    """Score records by events less expected events; the (weighted) scores sum to zero.
+
+    Examples
+    --------
+    >>> log_rank_scores([1, 2, 3], [1, 0, 1]).round(3).tolist()
+    [0.667, -0.333, -0.333]
+    """
+    times = np.asarray(time, dtype=np.float64)
+    happened = np.ones(len(times)) if event is None else np.asarray(event, dtype=np.float64)
+    weight = np.ones(len(times)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if len(happened) != len(times) or len(weight) != len(times):
+        raise ParameterError("time, event and weights must be of the same length.")
+    if not np.isfinite(times).all():
+        raise ParameterError("time must be finite: missing survival times are not censored ones.")
+    if not np.isin(happened, (0.0, 1.0)).all():
+        raise ParameterError("event must be 0 (censored) or 1 for every record, without missing values.")
+    if not (happened * weight > 0).any():
+        raise ParameterError("event has no events: without one there is nothing to tell survival apart by.")
+    moments, at = np.unique(times, return_inverse=True)
+    events = np.bincount(at, happened * weight, len(moments))
+    leaving = np.bincount(at, weight, len(moments))
+    at_risk = np.cumsum(leaving[::-1])[::-1]
+    hazard = np.cumsum(np.divide(events, at_risk, out=np.zeros(len(moments)), where=at_risk > 0))
+    scores: Floats = happened - hazard[at]
+    return scores
+
+
+def grow_survival(
+    codes: Array,
+    features: Sequence[Feature],
+    time: npt.ArrayLike,
+    event: npt.ArrayLike | None = None,
+    *,
+    rng: np.random.Generator,
+    columns: Sequence[int] | None = None,
+    rows: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    mincriterion: float = 0.9,
+    min_leaf: int = 5,
+    min_split: int = 20,
+    max_depth: int = 30,
+) -> Tree:
+    """Grow a survival tree; without ``event`` no record is censored. Parameters as in `grow_conditional`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.numerics.trees import Feature, encode
+    >>> from discreet.numerics.trees.conditional_inference import grow_survival
+    >>> rng = np.random.default_rng(1)
+    >>> treated = np.arange(100) % 2
+    >>> time = rng.exponential(1 + 4 * treated)
+    >>> group = Feature.category(2)
+    >>> codes = encode([group], [treated])
+    >>> tree = grow_survival(codes, [group], time, np.ones(100), rng=rng)
+    >>> tree.n_leaves, bool((treated[tree.draw(codes, rng)] == treated).all())
+    (2, True)
+    """
+    taken = np.arange(len(codes)) if rows is None else np.asarray(rows, dtype=np.int64)
+    times = np.asarray(time, dtype=np.float64)
+    scores = np.zeros(len(times))
+    scores[taken] = log_rank_scores(
+        times[taken],
+        None if event is None else np.asarray(event)[taken],
+        None if weights is None else np.asarray(weights)[taken],
+    )
+    return grow_conditional(
+        codes, features, scores, rng=rng, columns=columns, rows=rows, weights=weights,
+        mincriterion=mincriterion, min_leaf=min_leaf, min_split=min_split, max_depth=max_depth,
     )  # fmt: skip

@@ -152,3 +152,73 @@ def _left_at_random(seed: int, row: int, node: int, left_share: float) -> bool:
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
     return float(z >> np.uint64(11)) / 9007199254740992.0 < left_share
+
+
+# The compiled loops of pruning over nodes.
+
+
+@compiled
+def misclassified(starts: Codes, stops: Codes, classes: Codes, weights: Floats, n_classes: int) -> Floats:
+    """Weigh the records of each run of rows that are not of its commonest class."""
+    weighted = len(weights) > 0
+    totals, errors = np.zeros(n_classes), np.zeros(len(starts))
+    for t in range(len(starts)):
+        weight, most = 0.0, 0.0
+        for i in range(starts[t], stops[t]):
+            more = weights[i] if weighted else 1.0
+            totals[classes[i]] += more
+            weight += more
+            most = max(most, totals[classes[i]])
+        errors[t] = weight - most
+        for i in range(starts[t], stops[t]):
+            totals[classes[i]] = 0.0
+    return errors
+
+
+@compiled
+def surviving(lefts: Codes, rights: Codes, errors: Floats, alpha: float) -> npt.NDArray[np.int8]:
+    """Mark the nodes of the smallest best subtree: 0 gone, 1 a leaf, 2 still split.
+
+    A branch is worth keeping when its errors and ``alpha`` for each of its leaves are clearly less than the errors
+    of its root and ``alpha``. Children come after their parent.
+    """
+    tolerance = 1e-9 * max(errors[0], alpha)
+    costs, worth = np.empty(len(lefts)), np.zeros(len(lefts), np.bool_)
+    for t in range(len(lefts) - 1, -1, -1):
+        costs[t] = errors[t] + alpha
+        if lefts[t] > 0:
+            below = costs[lefts[t]] + costs[rights[t]]
+            if below < costs[t] - tolerance:
+                costs[t], worth[t] = below, True
+    fate = np.zeros(len(lefts), np.int8)
+    fate[0] = 1
+    for t in range(len(lefts)):
+        if fate[t] == 1 and worth[t]:
+            fate[t], fate[lefts[t]], fate[rights[t]] = 2, 1, 1
+    return fate
+
+
+# The compiled search for the interval that a number falls in.
+
+
+_BLOCK = 256
+
+
+@compiled
+def intervals(cuts: Floats, values: Floats) -> npt.NDArray[np.uint32]:
+    """Count the cuts at or below each value, as ``np.searchsorted(cuts, values, side="right")`` does; 0 for NaN.
+
+    Every search takes the same steps, so that a block of values takes them together: there is no branch to foresee, and
+    several values are looked up at a time.
+    """
+    found = np.zeros(len(values), np.uint32)
+    for start in range(0, len(values), _BLOCK):
+        low, value = found[start : start + _BLOCK], values[start : start + _BLOCK]
+        many = len(cuts)
+        while many > 0:
+            half = (many + 1) >> 1
+            step, last = np.uint32(half), np.uint32(half - 1)
+            for i in range(np.uint32(len(low))):
+                low[i] += step * np.uint32(cuts[low[i] + last] <= value[i])
+            many -= half
+    return found

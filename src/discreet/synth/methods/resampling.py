@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError
-from discreet.numerics.interval_search import intervals
+from discreet.numerics.trees.walk_kernels import intervals
 from discreet.synth.methods.cells import Cells
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
 from discreet.synth.variables import Variable

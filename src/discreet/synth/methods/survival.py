@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Array
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.numerics.trees.survival import grow_survival
+from discreet.numerics.trees.conditional_inference import grow_survival
 from discreet.numerics.trees.tree import Tree
 from discreet.synth.methods.method import (
     JointConditional,
