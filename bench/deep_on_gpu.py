@@ -47,7 +47,7 @@ class Coding:
     """How the columns become numbers and codes, and come back."""
 
     def __init__(self, columns, sizes, kind: str) -> None:
-        from discreet.networks.number_coding import ModeCoding, ScoreCoding
+        from discreet.networks.tables import ModeCoding, ScoreCoding
 
         self.names, self.parts = list(columns), {}
         for name, values in columns.items():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from discreet.networks.number_coding import ModeCoding, ScoreCoding
+from discreet.networks.tables import ModeCoding, ScoreCoding
 
 
 @pytest.mark.parametrize("high", [3, 40, 900])

@@ -20,8 +20,7 @@ import numpy as np
 import torch
 
 from discreet.core.errors import DiscreetError, ParameterError
-from discreet.networks.checkpoints import keep_checkpoint, resumed
-from discreet.networks.stepping import Recorded
+from discreet.networks.stepping import Recorded, keep_checkpoint, resumed
 
 _SOON = 0.1  # of a time limit, before which it says nothing about whether it will be reached
 _PART = 0.9  # a checkpoint is kept when this much of the interval has passed

@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Singles
-from discreet.networks.number_coding import ModeCoding, ScoreCoding
-from discreet.networks.tables import CodedTable
+from discreet.networks.tables import CodedTable, ModeCoding, ScoreCoding
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
 
