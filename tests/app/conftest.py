@@ -96,9 +96,8 @@ async def opened(folder: Path, monkeypatch=None):
     from nicegui.testing import user_simulation
 
     from discreet.app import frame, journey
-    from discreet.app.desk import Desk
+    from discreet.app.desk import Desk, PrivateFolder
     from discreet.app.guard import Door, Guard
-    from discreet.app.private_folder import PrivateFolder
     from discreet.app.routes import root_of
 
     if monkeypatch is not None:

@@ -17,14 +17,12 @@ from app.conftest import HOST, opened, until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.app.desk import Desk
+from discreet.app.desk import Desk, PrivateFolder, kept_copy, plain_name, swept
 from discreet.app.frame import BESIDE, JOURNEY
 from discreet.app.guard import Direct, Door, Guard, policy
 from discreet.app.jobs import Job
 from discreet.app.journey import Journey
-from discreet.app.private_folder import PrivateFolder, plain_name, swept
 from discreet.app.serving import PASSWORD, _lock_when_idle, serve
-from discreet.app.uploading import kept_copy
 from discreet.core.errors import InputError, ParameterError
 
 SELF = f"http://{HOST}"
@@ -361,7 +359,7 @@ def test_uploads_lie_in_a_folder_of_this_user_that_is_removed(tmp_path):
 
 def test_what_a_killed_page_has_left_is_swept_at_the_next_start(tmp_path):
     code = (
-        "import sys, os, signal; from pathlib import Path; from discreet.app.private_folder import PrivateFolder\n"
+        "import sys, os, signal; from pathlib import Path; from discreet.app.desk import PrivateFolder\n"
         "folder = PrivateFolder(Path(sys.argv[1])); folder.place_for('a.csv').write_text('secret')\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

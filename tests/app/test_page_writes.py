@@ -12,9 +12,8 @@ pytest.importorskip("nicegui", reason="the extra 'app' (NiceGUI) is not installe
 
 from app.conftest import opened, settled
 
-from discreet.app.desk import Desk
+from discreet.app.desk import Desk, PrivateFolder
 from discreet.app.guard import Door
-from discreet.app.private_folder import PrivateFolder
 from discreet.app.work import TASKS
 from discreet.app.work.bench import Bench
 from discreet.app.worker import answered

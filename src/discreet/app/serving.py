@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from discreet.app.desk import Desk
+from discreet.app.desk import Desk, PrivateFolder
 from discreet.app.guard import ENDED, LOCKED, Direct, Door, Guard
-from discreet.app.private_folder import PrivateFolder
 from discreet.core.errors import ParameterError, load_extra
 
 LOOPBACK = "127.0.0.1"

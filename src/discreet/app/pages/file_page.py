@@ -9,10 +9,9 @@ from typing import Any
 from nicegui import ui
 
 from discreet.app import widgets
-from discreet.app.desk import Desk
+from discreet.app.desk import Desk, kept_copy
 from discreet.app.frame import Held, Watch
 from discreet.app.journey import Journey
-from discreet.app.uploading import kept_copy
 from discreet.core.errors import DiscreetError
 
 _SEPARATORS = {"": "as found", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

@@ -9,11 +9,10 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
+from discreet.app.forms import FORMS, policy_choice, step_form
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.plans_map import plan_card, plans_map
-from discreet.app.policies import policy_choice
-from discreet.app.step_form import FORMS, step_form
 from discreet.core.value_gate import gated
 from discreet.core.wording import percent
 

@@ -9,10 +9,10 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
+from discreet.app.forms import DECISIONS, is_begun, sign_off
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.same_in_code import script_text
-from discreet.app.sign_off import DECISIONS, is_begun, sign_off
 
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta", ".arrow")
 _WHAT = {  # in the order in which they are read; the released data stand before all

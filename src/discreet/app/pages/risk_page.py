@@ -8,10 +8,10 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
+from discreet.app.forms import policy_choice
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.pages.columns_page import live_figures, set_role
-from discreet.app.policies import policy_choice
 
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:

@@ -9,10 +9,9 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
+from discreet.app.forms import LevelsForm, is_begun, sign_off
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
-from discreet.app.levels_form import LevelsForm
-from discreet.app.sign_off import is_begun, sign_off
 
 _RULES = {
     "threshold": "it has too few units (threshold)",
