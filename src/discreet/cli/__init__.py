@@ -1,6 +1,6 @@
 """The command line: one file a command, no logic of its own.
 
-Exit codes are those of `discreet.cli.exit_codes`.
+Exit codes are those of `discreet.cli.printing`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from discreet.cli.budget import budget
 from discreet.cli.compare import compare
 from discreet.cli.dp import dp
 from discreet.cli.evaluate import evaluate
-from discreet.cli.exit_codes import BAD_INPUT, DEFECT
 from discreet.cli.federated import federated
 from discreet.cli.finish import finish
 from discreet.cli.inspect import inspect
@@ -32,7 +31,7 @@ from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
 from discreet.cli.places import in_one_run
 from discreet.cli.preflight import preflight
-from discreet.cli.printing import say_paragraph
+from discreet.cli.printing import BAD_INPUT, DEFECT, say_paragraph
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search

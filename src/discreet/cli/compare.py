@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.exit_codes import end_by
-from discreet.cli.printing import say
+from discreet.cli.printing import end_by, say
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -118,7 +117,7 @@ def compare(
         options.write_picture(found.plot(), plot)
     written = found.to_html(html) if html else None
     if not options.printed(found, json=json, check=check, show_values=show_values):
-        from discreet.cli.comparison_terminal import show_comparison
+        from discreet.cli.terminal import show_comparison
 
         show_comparison(found)
         for path in (written, plot):

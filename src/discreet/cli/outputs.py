@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.exit_codes import end_by
-from discreet.cli.printing import say
+from discreet.cli.printing import end_by, say
 
 if TYPE_CHECKING:
     from discreet.outputs import CheckResult

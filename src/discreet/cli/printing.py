@@ -16,6 +16,7 @@ import typer
 if TYPE_CHECKING:
     from rich.text import Text
 
+
 # All control characters but tab and line feed, and those that turn the direction of reading or break lines.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
@@ -75,3 +76,24 @@ def _code(found: re.Match[str]) -> str:
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(
         number, f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
     )
+
+
+# What a command hands back to the shell: 0 is a clearance, everything else is not.
+#
+# 0 done (and every rule of the policy was judged and holds), 1 a defect in discreet, 2 bad input, 3 the policy is not
+# met, 4 nothing failed, but something is left to judge: rules that need what was not there, outputs that need a person.
+
+
+DEFECT = 1
+BAD_INPUT = 2
+NOT_MET = 3
+LEFT_TO_JUDGE = 4
+
+
+def end_by(meets: Iterable[bool | None]) -> None:
+    """End a command by its verdicts: True for a policy that is met, None for one left open."""
+    found = list(meets)
+    if False in found:
+        raise typer.Exit(NOT_MET)
+    if None in found:
+        raise typer.Exit(LEFT_TO_JUDGE)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.exit_codes import end_by
-from discreet.cli.printing import say
+from discreet.cli.printing import end_by, say
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import InputError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options, paying
+from discreet.cli import options, spending
 from discreet.cli.attacked_synthesis import (
     judged_synthesis,
     limited,
@@ -17,8 +17,7 @@ from discreet.cli.attacked_synthesis import (
     why_not_attacked,
     write_page,
 )
-from discreet.cli.exit_codes import end_by
-from discreet.cli.printing import say
+from discreet.cli.printing import end_by, say
 from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import InputError, ParameterError
@@ -115,7 +114,7 @@ def synthesize(
     save_plan: Annotated[
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
-    ledger: paying.LedgerFile = None,
+    ledger: spending.LedgerFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -234,7 +233,7 @@ def synthesize(
                 data, policy, chosen, n=rows, copies=copies, seed=seed, progress=not json
             )
             fitted = judged.fitted
-        paying.refuse_unpaid(fitted.guarantee, ledger, source.file)
+        spending.refuse_unpaid(fitted.guarantee, ledger, source.file)
     seconds_fit = time.perf_counter() - began
     began = time.perf_counter()
     if judged is not None:
@@ -358,7 +357,7 @@ def _fitted(
             "--ledger takes models with a guarantee that enter their price, as --method mst or --method aim."
         )
     return chosen.fit(  # type: ignore[call-arg]
-        data, seed=seed, progress=progress, ledger=paying.opened(ledger, file)
+        data, seed=seed, progress=progress, ledger=spending.opened(ledger, file)
     )
 
 

@@ -12,6 +12,7 @@ from discreet.core.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.dp import Ledger
 
+
 LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
