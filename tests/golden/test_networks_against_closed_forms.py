@@ -13,12 +13,12 @@ from scipy.stats import norm
 
 torch = pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
-from discreet.networks.adversarial import Asked, Critic, asked_loss, slope_penalty  # noqa: E402  # noqa: E402
+from discreet.networks.adversarial import Asked, Critic, asked_loss, slope_penalty  # noqa: E402
 from discreet.networks.autoencoder import fit_loss, normal_divergence  # noqa: E402
 from discreet.networks.blocks import Blocks  # noqa: E402
 from discreet.networks.diffusion import Schedule, even_chances  # noqa: E402
 from discreet.networks.tables import ModeCoding, ScoreCoding  # noqa: E402
-from discreet.synth.deep.coding import LevelCoding
+from discreet.synth.deep.coding import LevelCoding  # noqa: E402
 from discreet.synth.variables import Variable  # noqa: E402
 
 CPU = torch.device("cpu")

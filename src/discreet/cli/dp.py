@@ -73,8 +73,8 @@ def _about_a_column(query: str) -> Callable[..., None]:
         from discreet import dp as room
 
         bounds = {"lower": lower, "upper": upper, "max_records": max_records}
-        spending = {"epsilon": epsilon, "ledger": spending.opened(ledger, source.file), "purpose": purpose}
-        _show(getattr(room, query)(source.read(), column, **bounds, **spending), json=json)
+        paid = {"epsilon": epsilon, "ledger": spending.opened(ledger, source.file), "purpose": purpose}
+        _show(getattr(room, query)(source.read(), column, **bounds, **paid), json=json)
 
     return asked
 

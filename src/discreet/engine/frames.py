@@ -307,11 +307,11 @@ def _engine_error(error: BaseException) -> DiscreetError:
 
 # How does Polars read what DuckDB holds? Batch by batch, as a query that is not run yet.
 #
-# DuckDB hands a function of Python two thousand records at a time, and asking costs more than the work on so few. So a
-# relation on which work on records stands has a second form beside it: the same records as a Polars query, which draws
-# large batches from the relation underneath. Whoever passes over the records once (to write them, to add them up) takes
-# that form; a query of the user runs in DuckDB as ever. A query that reads the records twice must not: the second reading
-# would end the first, because they share a connection.
+# DuckDB hands a function of Python two thousand records at a time, and asking costs more than the work on so few. So
+# a relation on which work on records stands has a second form beside it: the same records as a Polars query, which
+# draws large batches from the relation underneath. Whoever passes over the records once (to write them, to add them
+# up) takes that form; a query of the user runs in DuckDB as ever. A query that reads the records twice must not: the
+# second reading would end the first, because they share a connection.
 
 
 _ROWS = 100_000

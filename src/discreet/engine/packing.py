@@ -251,8 +251,9 @@ def _by_place(rows: pl.LazyFrame, column: str) -> Coding:
 
 # Where does a table of very many classes stay while somebody works on it? In a file that is mapped into memory.
 #
-# What is mapped is read from the disk when it is looked at and forgotten when memory is short. The table is written as it
-# comes from the engine, put in order a piece at a time, and gone from the disk when nobody looks at it any longer.
+# What is mapped is read from the disk when it is looked at and forgotten when memory is short. The table is written
+# as it comes from the engine, put in order a piece at a time, and gone from the disk when nobody looks at it any
+# longer.
 
 
 HELD_IN_MEMORY = 1_000_000

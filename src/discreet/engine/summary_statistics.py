@@ -136,9 +136,9 @@ def _sums(place: int, i: int, j: int) -> list[nw.Expr]:
 
 # Which number stands at a given place when a column is put in order? Found where the data is, without sorting it.
 #
-# The range is cut into bins and the engine counts them; the bins in which a wanted place lies are cut again, until one
-# holds few enough numbers to be fetched with their counts. The answer is exact: cutting is monotone, so that a bin holds
-# all numbers between its least and its largest.
+# The range is cut into bins and the engine counts them; the bins in which a wanted place lies are cut again, until
+# one holds few enough numbers to be fetched with their counts. The answer is exact: cutting is monotone, so that a
+# bin holds all numbers between its least and its largest.
 
 
 _BINS = 1024

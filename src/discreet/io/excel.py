@@ -147,9 +147,9 @@ def _check_header(fastexcel: Any, path: Path, sheet: str) -> None:
 
 # How large a grid does a workbook ask for?
 #
-# Readers of workbooks make room for the whole rectangle between the first and the last cell. One cell in the far corner
-# of a sheet, put there by mistake or on purpose, makes them ask for hundreds of gigabytes, at which the program is ended
-# from outside. So the places of the cells are looked at first.
+# Readers of workbooks make room for the whole rectangle between the first and the last cell. One cell in the far
+# corner of a sheet, put there by mistake or on purpose, makes them ask for hundreds of gigabytes, at which the
+# program is ended from outside. So the places of the cells are looked at first.
 
 
 _COLUMN = re.compile(rb'\br="([A-Z]{1,3})[0-9]{1,7}"')

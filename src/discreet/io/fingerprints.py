@@ -167,8 +167,8 @@ def _mixed(words: Words) -> Words:
 
 # Is a file that is read when it is needed still the one that was looked at first?
 #
-# A treatment of a query reads its source several times: to learn from it, to count, to write. A file that is replaced in
-# between would be treated by what another one said.
+# A treatment of a query reads its source several times: to learn from it, to count, to write. A file that is replaced
+# in between would be treated by what another one said.
 
 
 def fingerprint_of(path: Path) -> tuple[str, int, int]:

@@ -408,10 +408,11 @@ class held_still:  # noqa: N801 - used as a statement
 
 # How far do the tables of drawn records lie from those of real ones, in a form that a generator can learn from?
 #
-# A critic judges packs of records; that a level comes in 12 percent of them instead of 10 it hardly sees. The products of
-# all pairs of inputs, averaged over records, are the one- and two-way tables of all categories, and with numbers the
-# means by level and the covariances. Their squared distance from those of the file is the second thing a generator learns
-# by (as the information loss of Zhao, Kunar, Birke and Chen 2021, for pairs instead of single columns).
+# A critic judges packs of records; that a level comes in 12 percent of them instead of 10 it hardly sees. The
+# products of all pairs of inputs, averaged over records, are the one- and two-way tables of all categories, and with
+# numbers the means by level and the covariances. Their squared distance from those of the file is the second thing a
+# generator learns by (as the information loss of Zhao, Kunar, Birke and Chen 2021, for pairs instead of single
+# columns).
 
 
 MOST_INPUTS = 1_000  # beyond, the table of all pairs would be larger than the networks

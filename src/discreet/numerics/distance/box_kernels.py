@@ -127,8 +127,8 @@ def similar_words(
 
 # Compiled loops that find the smallest tolerance at which a record matches some candidate.
 #
-# The candidates of a block are split at medians into a tree of boxes. A box whose nearest corner needs more than what has
-# been found is never opened; what "more" means differs from record to record, because each brings its own units.
+# The candidates of a block are split at medians into a tree of boxes. A box whose nearest corner needs more than what
+# has been found is never opened; what "more" means differs from record to record, because each brings its own units.
 
 
 _LEAF = 16
