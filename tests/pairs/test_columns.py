@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Microdata, risk, utility
 from discreet.core.errors import ColumnError
-from discreet.pairs.columns import compared_columns
+from discreet.pairs.side_by_side import compared_columns
 
 COMPARING = {
     "dependence": utility.dependence,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.precision import Grid, agreed_grid, grid_of, on_grid, stored_alike
-from discreet.pairs.precision import precise_alike
+from discreet.pairs.side_by_side import precise_alike
 from discreet.risk import (
     attribution,
     delta_presence,

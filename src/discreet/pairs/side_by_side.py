@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
-from discreet.core.errors import ColumnError, unknown_name
-from discreet.microdata import Microdata
+from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.engine.precision import (
+    Grid,
+    Setting,
+    agreed_grid,
+    equal_only_so,
+    of_writing,
+    on_grid,
+    wanted_precision,
+)
+from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points, as_float
-from discreet.pairs.columns import ComparedColumns, compared_columns
-from discreet.pairs.precision import Agreed, Setting, check_precision, precise_alike
 
 
 class SideBySide(NamedTuple):
@@ -40,7 +47,7 @@ def side_by_side(
 ) -> SideBySide:
     """Bring an original, a release and, where there is one, a hold-out to the same columns and precision in memory.
 
-    ``writing_only``: see `discreet.pairs.precision.precise_alike`.
+    ``writing_only``: see `discreet.pairs.side_by_side.precise_alike`.
     """
     others = [released, *([holdout] if holdout is not None else [])]
     compared = compared_columns(original, others, columns)
@@ -168,3 +175,266 @@ class Tolerances:
 def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
     columns = [as_float(table[name]) for name in names]
     return np.column_stack(columns) if columns else np.empty((table.height, 0))
+
+
+# An original and what was released of it: which columns can be compared, and what may be concluded.
+
+
+DEPENDENT = (
+    "Original and release are dependent, so distances between them come without p-values: hold them against those of "
+    "another release, not against a table of critical values."
+)
+
+
+@dataclass(frozen=True)
+class ComparedColumns:
+    """The columns that are compared, those that a release lost, and those that it added."""
+
+    names: tuple[str, ...]
+    lost: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+    @property
+    def caveats(self) -> list[str]:
+        """Say which columns could not be compared."""
+        said = (
+            ("Not compared, because the release does not have them", self.lost),
+            ("Only in the release, and not compared", self.added),
+        )
+        return [f"{what}: {_listed(columns)}." for what, columns in said if columns]
+
+
+def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) -> list[Microdata]:
+    """Give the released copies as a list, checked."""
+    require_microdata(original, "original")
+    copies = [released] if isinstance(released, Microdata) else released
+    if not isinstance(copies, list | tuple):
+        require_microdata(released, "released")
+    if not copies:
+        raise ParameterError("released is an empty list: give one release, or a list of copies.")
+    for copy in copies:
+        require_microdata(copy, "released")
+    first = set(copies[0].columns)
+    for place, copy in enumerate(copies[1:], 2):
+        if set(copy.columns) != first:
+            odd = sorted(first ^ set(copy.columns))
+            raise ColumnError(
+                f"Copy {place} does not have the columns of the first: they differ in {', '.join(map(repr, odd[:5]))}. "
+                "Give copies of one synthesis, or compare them one by one."
+            )
+    for data in (original, *copies):
+        engine.overview(data, ())
+    return list(copies)
+
+
+def compared_columns(
+    original: Microdata,
+    released: Microdata | Sequence[Microdata],
+    columns: str | Sequence[str] | None = None,
+    *,
+    without: Sequence[str | None] = (),
+) -> ComparedColumns:
+    """Choose the columns in which an original and its releases are held against each other.
+
+    Columns that are named must be in all files, and may not identify people by themselves. Otherwise all columns of
+    the original count but identifiers, weights and the numbers of households and other units (of either file); one
+    that a release lost or added is left out, and that is said.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = Microdata(pl.DataFrame({"id": [1, 2], "age": [30, 41], "zip": ["1", "2"]}), identifiers="id")
+    >>> compared_columns(people, Microdata(pl.DataFrame({"id": [7, 8], "age": [30, 40]})))
+    ComparedColumns(names=('age',), lost=('zip',), added=())
+    """
+    files = [released] if isinstance(released, Microdata) else list(released)
+    if columns is not None:
+        return ComparedColumns(_named(original, files, columns))
+    hidden = {*without, *original.roles.technical, *(name for file in files for name in file.roles.technical)}
+    wanted = [name for name in original.columns if name not in hidden]
+    names = tuple(name for name in wanted if all(name in file.schema for file in files))
+    if not names:
+        raise InputError(
+            "The two files have no column in common that could be compared. Rename those of the release as the "
+            "original has them, or name the columns with columns=[…]."
+        )
+    lost = tuple(name for name in wanted if name not in names)
+    new = [name for file in files for name in file.columns if name not in original.schema]
+    return ComparedColumns(names, lost, tuple(dict.fromkeys(name for name in new if name not in hidden)))
+
+
+def _named(original: Microdata, files: Sequence[Microdata], columns: str | Sequence[str]) -> tuple[str, ...]:
+    names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
+    if not names:
+        raise ParameterError(
+            "columns is empty: name the columns to compare, or leave it out for all of them."
+        )
+    for data in (original, *files):
+        what = "original" if data is original else "release"
+        for name in names:
+            if name not in data.schema:
+                raise ColumnError(
+                    f"{unknown_name(name, data.columns)} It was named in columns; the {what} lacks it."
+                )
+    for name in names:
+        if name in original.roles.identifiers and name in original.roles.technical:
+            raise ColumnError(
+                f"Column '{name}' is a direct identifier; comparing it would say nothing about the rest. Leave it out."
+            )
+    return names
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+    return ", ".join(map(repr, columns[:10])) + more
+
+
+def weights_of(
+    original: Microdata, released: Microdata, weight: str | None
+) -> tuple[tuple[str | None, str | None], list[str]]:
+    """Give the weight columns of both files, and what to say where only one has them."""
+    ours = engine.resolve_weight(original, weight)
+    if ours is None:
+        return (None, None), []
+    theirs = released.roles.weight or (ours if ours in released.schema else None)
+    if theirs is None:
+        return (ours, None), [
+            "The release has no weights: its records count once each, and the original's by their weight. That is "
+            "right only where the release stands for the whole population."
+        ]
+    return (ours, engine.resolve_weight(released, theirs)), []
+
+
+def names_checked(original: Microdata, names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    """Check the columns that a parameter names."""
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    for name in listed:
+        if name not in original.schema:
+            raise ColumnError(f"{unknown_name(name, original.columns)} It was named in {what}.")
+    return listed
+
+
+# When do two files hold the same number? Their tables brought to the precision that both have, and what to say of it.
+#
+# The arithmetic is the engine's (`discreet.engine.precision`); measures that count classes get it there. Measures that
+# hold whole tables in memory bring them to one precision here, once, and tell their readers.
+
+
+__all__ = ["Agreed", "Setting", "precise_alike"]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """On which grid each rounded column was compared, and how many released values are equal only so."""
+
+    grids: Mapping[str, Grid] = field(default_factory=dict)
+    only_so: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def caveats(self) -> list[str]:
+        """One sentence that names the columns in which it mattered; none where it did not."""
+        return rounding_caveats({name: (grid, self.only_so[name]) for name, grid in self.grids.items()})
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The precision by column, for the parameters of a measure."""
+        return {name: grid.words for name, grid in self.grids.items()}
+
+
+def precise_alike(
+    tables: Sequence[pl.DataFrame],
+    *,
+    precision: Setting = None,
+    categorical: Sequence[str] = (),
+    writing_only: bool = False,
+) -> tuple[list[pl.DataFrame], Agreed]:
+    """Bring the numbers of an original, a release and further files of the original's kind to one precision.
+
+    The grid of a column is that of the first two tables; columns named as ``categorical`` are codes and stay.
+    ``writing_only`` leaves grids alone that change numbers by more than a millionth, for measures with a tolerance of
+    their own.
+
+    Examples
+    --------
+    >>> ours, theirs = pl.DataFrame({"x": [1.26, 2.58]}), pl.DataFrame({"x": [1.3, 2.6, 9.9, 4.1, 7.7]})
+    >>> tables, agreed = precise_alike([ours, theirs])
+    >>> tables[0]["x"].to_list(), agreed.parameters
+    ([1.3, 2.6], {'x': '1 decimal'})
+    """
+    ours, theirs = tables[0], tables[1]
+    grids = {}
+    for name in ours.columns:
+        if name in categorical or name not in theirs.columns:
+            continue
+        grid = agreed_grid(ours[name], theirs[name], name, precision)
+        if grid is not None and not (writing_only and not of_writing(grid, ours[name], theirs[name])):
+            grids[name] = grid
+    if not grids:
+        return list(tables), Agreed()
+    only_so = {name: equal_only_so(ours[name], theirs[name], grid) for name, grid in grids.items()}
+    rounded = [
+        table.with_columns(
+            on_grid(table[name], grid) for name, grid in grids.items() if name in table.columns
+        )
+        for table in tables
+    ]
+    return rounded, Agreed(grids, only_so)
+
+
+def files_alike(
+    original: Microdata, released: Microdata, columns: Sequence[str], precision: Setting = None
+) -> tuple[Microdata, Microdata, Agreed]:
+    """Bring some columns of an original and a release to one precision, each in its own kind of frame."""
+    check_precision(precision, original.columns)
+    numbers = [
+        name for name in columns if original.schema[name].is_numeric() and released.schema[name].is_numeric()
+    ]
+    tables, agreed = precise_alike(
+        [engine.collect(data, numbers) for data in (original, released)], precision=_of(precision, numbers)
+    )
+    if not agreed.grids:
+        return original, released, agreed
+    found = [
+        data.with_frame(engine.rebuilt(data, {name: table[name] for name in agreed.grids}))
+        for data, table in zip((original, released), tables, strict=True)
+    ]
+    return found[0], found[1], agreed
+
+
+def _of(precision: Setting, columns: Sequence[str]) -> Setting:
+    if not isinstance(precision, Mapping):
+        return precision
+    return {name: wanted for name, wanted in precision.items() if name in columns}
+
+
+def stated_precision(precision: Setting, rounded: Mapping[str, str]) -> Any:
+    """Say for the parameters of a measure at which precision numbers were compared."""
+    if isinstance(precision, Mapping):
+        return {**precision, **rounded}
+    return precision if precision is not None and precision != "detected" else dict(rounded)
+
+
+def check_precision(precision: Setting, columns: Sequence[str]) -> None:
+    """Refuse a precision that is none, or is given for a column that is not compared."""
+    if isinstance(precision, Mapping):
+        for name in precision:
+            if name not in columns:
+                raise ColumnError(f"{unknown_name(name, columns)} It was named under 'precision'.")
+            wanted_precision(precision, name)
+    else:
+        wanted_precision(precision, "every column")
+
+
+def rounding_caveats(rounded: Mapping[str, tuple[Grid, int]]) -> list[str]:
+    """Say which columns were rounded before they were compared, where that made values equal."""
+    told = [
+        f"'{name}' ({grid.words}; {count:,} released {'value is' if count == 1 else 'values are'} equal only so)"
+        for name, (grid, count) in rounded.items()
+        if count
+    ]
+    if not told:
+        return []
+    return [
+        f"Compared at the precision that both files have: {', '.join(told)}. precision='exact' compares to the last "
+        "bit."
+    ]

@@ -13,7 +13,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.progress import track
 from discreet.engine.shared_tables import SharedTables, Table
 from discreet.microdata import Microdata
-from discreet.pairs.columns import names_checked
+from discreet.pairs.side_by_side import names_checked
 from discreet.utility.associations import cramers_v
 from discreet.utility.cell_measures import SpecksOrder, cell_figures, expected_size, z_scores
 

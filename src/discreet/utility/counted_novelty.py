@@ -15,8 +15,7 @@ from discreet.core.cards import Files
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_records
-from discreet.pairs.precision import Agreed, stated_precision
-from discreet.pairs.side_by_side import side_by_side
+from discreet.pairs.side_by_side import Agreed, side_by_side, stated_precision
 
 _SURE = 0.01
 _IN_MEMORY_ONLY = ("tolerance", "tolerances", "scale")

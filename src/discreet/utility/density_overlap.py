@@ -15,7 +15,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, weights_of
+from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, weights_of
 
 _BINNED_ABOVE = 100_000
 _FINER = (

@@ -19,7 +19,7 @@ from discreet.core.wording import shown
 from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
+from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility.associations import (
     correlation_ratios,
     correlations,

@@ -17,7 +17,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
-from discreet.pairs.columns import compared_columns, copies_of
+from discreet.pairs.side_by_side import compared_columns, copies_of
 from discreet.utility.propensity.stacking import Stack, stack
 
 _MOST_CATEGORIES = 255

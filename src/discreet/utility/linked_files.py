@@ -16,7 +16,7 @@ from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.engine.precision import stored_alike
 from discreet.microdata import Microdata
-from discreet.pairs.columns import compared_columns
+from discreet.pairs.side_by_side import compared_columns
 
 _BY_CHANCE = 1.5  # rows that agree this many times as often as shuffled rows would are no accident
 

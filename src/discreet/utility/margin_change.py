@@ -17,7 +17,7 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
+from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility.margin_tables import (
     ecdf_table,
     histograms_table,

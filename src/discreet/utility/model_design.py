@@ -13,7 +13,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, InputError, unknown_name
 from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
 from discreet.microdata import Microdata
-from discreet.pairs.columns import compared_columns
+from discreet.pairs.side_by_side import compared_columns
 
 
 @dataclass(frozen=True)

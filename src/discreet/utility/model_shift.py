@@ -17,7 +17,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT, copies_of, names_checked
+from discreet.pairs.side_by_side import DEPENDENT, copies_of, names_checked
 from discreet.utility.model_design import Design, design
 
 Importance = Literal["impurity", "permutation"]

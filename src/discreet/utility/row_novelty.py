@@ -15,14 +15,11 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
 from discreet.numerics.distance.space import as_float
-from discreet.pairs.precision import Setting, stated_precision
-from discreet.pairs.side_by_side import (
-    plain_rows,
-    side_by_side,
-)
+from discreet.pairs.side_by_side import plain_rows, side_by_side, stated_precision
 from discreet.utility.counted_novelty import equal_rows
 
 Scale = Literal["value", "range"]

@@ -16,7 +16,7 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT
+from discreet.pairs.side_by_side import DEPENDENT
 from discreet.utility.tables import tabular
 
 

@@ -17,7 +17,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
+from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility.cell_measures import ACCEPTABLE, GOOD, SpecksOrder
 from discreet.utility.compared_tables import (
     ComparedTables,

@@ -19,7 +19,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
-from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
+from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
 Cost = Literal["sqeuclidean", "euclidean"]
 

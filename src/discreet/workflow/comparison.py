@@ -14,8 +14,9 @@ from discreet.core.randomness import Seed
 from discreet.core.results import Measure, Release, Scenario
 from discreet.core.verdicts import Verdict
 from discreet.engine import Missing
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata, require_microdata
-from discreet.pairs.precision import Setting, check_precision
+from discreet.pairs.side_by_side import check_precision
 from discreet.policy import MAIN, Policy
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file

@@ -18,8 +18,8 @@ from discreet.core.parameters import check, function_hints
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.engine import Missing
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting
 from discreet.utility.sampled_measures import tenths_of, with_interval
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.lacking import HOLDOUT, LABELS, MODEL, TARGET, Lack

@@ -14,9 +14,9 @@ from discreet.core.results import Measure
 from discreet.core.roles import ROLES
 from discreet.engine import Missing
 from discreet.engine.frames import has_row_order
+from discreet.engine.precision import Setting
 from discreet.engine.resolved_roles import unit_numbers
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting
 from discreet.workflow.aligning import agrees_by_row, align, in_memory
 from discreet.workflow.large_pairs import ROWS, WholeFiles, drawn
 from discreet.workflow.pair_questions import PairCase, PairQuestion

@@ -24,7 +24,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
-from discreet.pairs.columns import names_checked
+from discreet.pairs.side_by_side import names_checked
 from discreet.synth import Fitted, Sequential
 from discreet.synth.synthesizer import seed_of
 from discreet.workflow.attack_battery import Gains

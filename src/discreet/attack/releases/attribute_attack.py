@@ -18,7 +18,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.pairs.columns import names_checked
+from discreet.pairs.side_by_side import names_checked
 
 Learner = Literal["bayes", "tree", "boosted"]
 LEARNERS: tuple[Learner, ...] = ("bayes", "tree", "boosted")

@@ -23,7 +23,7 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
-from discreet.pairs.columns import copies_of, names_checked
+from discreet.pairs.side_by_side import copies_of, names_checked
 
 Method = Literal["nearest", "forest", "boosted"]
 

@@ -37,9 +37,9 @@ from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.columns import names_checked
-from discreet.pairs.precision import Setting
+from discreet.pairs.side_by_side import names_checked
 
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:

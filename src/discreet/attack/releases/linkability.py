@@ -22,10 +22,10 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import Distance, MixedSpace
-from discreet.pairs.precision import Setting
 
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
@@ -181,7 +181,7 @@ def _sides(
                 "Name it on one side."
             )
         return first, second
-    from discreet.pairs.columns import compared_columns
+    from discreet.pairs.side_by_side import compared_columns
 
     names = compared_columns(original, [released, *([] if control is None else [control])]).names
     first, second = _halves(original.roles.keys, names)

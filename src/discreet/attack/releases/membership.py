@@ -26,10 +26,10 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import Distance, MixedSpace, Points
-from discreet.pairs.precision import Setting
 
 Method = Literal["distance", "density"]
 METHODS: tuple[Method, ...] = ("distance", "density")

@@ -28,7 +28,7 @@ from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
-from discreet.pairs.columns import compared_columns
+from discreet.pairs.side_by_side import compared_columns
 from discreet.risk.classes.company import records_only
 
 if TYPE_CHECKING:

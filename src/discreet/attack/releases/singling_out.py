@@ -38,8 +38,8 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting
 
 Predicates = Literal["univariate", "multivariate"]
 

@@ -16,11 +16,17 @@ from discreet.attack.success import Tally
 from discreet.core.arrays import Floats, Integers
 from discreet.core.caveats import Caveat
 from discreet.core.errors import InputError, ParameterError
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.space import as_float
-from discreet.pairs.columns import compared_columns
-from discreet.pairs.precision import Setting, check_precision, precise_alike
-from discreet.pairs.side_by_side import check_categorical, plain_rows, tables_of
+from discreet.pairs.side_by_side import (
+    check_categorical,
+    check_precision,
+    compared_columns,
+    plain_rows,
+    precise_alike,
+    tables_of,
+)
 from discreet.risk.classes.company import records_only
 
 OVERLAP = "control overlaps"

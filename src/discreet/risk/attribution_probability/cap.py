@@ -19,8 +19,9 @@ from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.attribution_counts import original_only
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.pairs.side_by_side import check_precision, stated_precision
 from discreet.risk.attribution_probability.cap_attack import (
     Attack,
     Link,

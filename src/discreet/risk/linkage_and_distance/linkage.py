@@ -24,12 +24,12 @@ from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points
-from discreet.pairs.columns import compared_columns
-from discreet.pairs.precision import precise_alike
 from discreet.pairs.side_by_side import (
     check_categorical,
     column_caveats,
+    compared_columns,
     placed,
+    precise_alike,
     tables_of,
 )
 from discreet.risk.classes.company import records_only

@@ -21,16 +21,17 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import Distance, MixedSpace, Points
-from discreet.pairs.precision import Setting, stated_precision
 from discreet.pairs.side_by_side import (
     Tolerances,
     column_caveats,
     placed,
     plain_rows,
     side_by_side,
+    stated_precision,
 )
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space

@@ -23,12 +23,7 @@ from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
-from discreet.pairs.columns import compared_columns
-from discreet.pairs.side_by_side import (
-    check_categorical,
-    column_caveats,
-    tables_of,
-)
+from discreet.pairs.side_by_side import check_categorical, column_caveats, compared_columns, tables_of
 from discreet.risk.classes.company import records_only
 
 Noise = Literal["ignore", "risky"]

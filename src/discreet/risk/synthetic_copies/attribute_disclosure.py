@@ -18,8 +18,8 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.engine.attribution_counts import carry_scores
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting
 from discreet.risk.synthetic_copies.disclosure_setup import (
     Checked,
     Pair,

@@ -19,8 +19,8 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting
 from discreet.risk.synthetic_copies.disclosure_setup import (
     Checked,
     Pair,

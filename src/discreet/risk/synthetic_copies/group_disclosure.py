@@ -17,8 +17,9 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.pairs.side_by_side import check_precision, stated_precision
 from discreet.risk.attribution_probability.cap_attack import as_copies
 from discreet.risk.attribution_probability.intervals import overlapping
 

@@ -15,13 +15,9 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, stated_precision
-from discreet.pairs.side_by_side import (
-    column_caveats,
-    placed,
-    side_by_side,
-)
+from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
 from discreet.risk.classes.company import records_only
 from discreet.risk.synthetic_copies.copy_counts import Found, TellingColumn, count_copies, telling_columns
 from discreet.risk.synthetic_copies.holdout_share import closer_to_original

@@ -19,8 +19,9 @@ from discreet.engine.attribution_counts import (
     key_counts,
     shared_classes,
 )
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, check_precision
+from discreet.pairs.side_by_side import check_precision
 from discreet.risk.attribution_probability.cap_attack import as_copies
 from discreet.risk.attribution_probability.intervals import Classes, coarsened, grouped, overlapping
 

@@ -15,8 +15,9 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, files_alike, stated_precision
+from discreet.pairs.side_by_side import files_alike, stated_precision
 from discreet.risk.sample.key_sets import CodedKeys, checked_size, coded_keys
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 

@@ -18,8 +18,9 @@ from discreet.core.results import Detail, Measure, Release, Step
 from discreet.core.wording import percent
 from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
 from discreet.engine.comparable import must_be_released
+from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.pairs.side_by_side import check_precision, stated_precision
 from discreet.risk.attribution_probability.intervals import coarsened, overlapping
 from discreet.risk.synthetic_copies.disclosure_table import identity_shares, missing_key
 from discreet.risk.synthetic_copies.disclosure_words import and_, key_caveats

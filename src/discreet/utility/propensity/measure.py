@@ -19,7 +19,7 @@ from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata, require_microdata
-from discreet.pairs.columns import compared_columns
+from discreet.pairs.side_by_side import compared_columns
 from discreet.utility.propensity.boosting import Boosting, Custom
 from discreet.utility.propensity.cart import Cart
 from discreet.utility.propensity.findings import Findings
