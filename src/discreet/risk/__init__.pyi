@@ -1,19 +1,13 @@
+from discreet.risk.alpha_k_anonymity import alpha_k as alpha_k
 from discreet.risk.attribution_probability.cap import attribution as attribution
-from discreet.risk.classes.alpha_k_anonymity import alpha_k as alpha_k
-from discreet.risk.classes.beta_likeness import (
-    beta_likeness as beta_likeness,
-)
-from discreet.risk.classes.beta_likeness import (
-    delta_disclosure as delta_disclosure,
-)
-from discreet.risk.classes.delta_presence import delta_presence as delta_presence
-from discreet.risk.classes.delta_presence import k_map as k_map
-from discreet.risk.classes.k_anonymity import k_anonymity as k_anonymity
-from discreet.risk.classes.k_anonymity import reidentification as reidentification
-from discreet.risk.classes.key_contributions import key_contributions as key_contributions
-from discreet.risk.classes.l_diversity import l_diversity as l_diversity
-from discreet.risk.classes.t_closeness import t_closeness as t_closeness
-from discreet.risk.classes.uniqueness import uniqueness as uniqueness
+from discreet.risk.beta_likeness import beta_likeness as beta_likeness
+from discreet.risk.beta_likeness import delta_disclosure as delta_disclosure
+from discreet.risk.delta_presence import delta_presence as delta_presence
+from discreet.risk.delta_presence import k_map as k_map
+from discreet.risk.k_anonymity import k_anonymity as k_anonymity
+from discreet.risk.k_anonymity import reidentification as reidentification
+from discreet.risk.key_contributions import key_contributions as key_contributions
+from discreet.risk.l_diversity import l_diversity as l_diversity
 from discreet.risk.linkage_and_distance.identifiability import identifiability as identifiability
 from discreet.risk.linkage_and_distance.linkage import linkage as linkage
 from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors as neighbors
@@ -47,3 +41,5 @@ from discreet.risk.synthetic_copies.replicated_uniques import (
 from discreet.risk.synthetic_copies.replicated_uniques import (
     replicated_uniques as replicated_uniques,
 )
+from discreet.risk.t_closeness import t_closeness as t_closeness
+from discreet.risk.uniqueness import uniqueness as uniqueness

@@ -29,7 +29,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
 from discreet.pairs.side_by_side import compared_columns
-from discreet.risk.classes.company import records_only
+from discreet.risk.equivalence_classes import records_only
 
 if TYPE_CHECKING:
     from discreet.synth.synthesizer import Synthesizer

@@ -27,7 +27,7 @@ from discreet.pairs.side_by_side import (
     precise_alike,
     tables_of,
 )
-from discreet.risk.classes.company import records_only
+from discreet.risk.equivalence_classes import records_only
 
 OVERLAP = "control overlaps"
 MISSING = -np.inf

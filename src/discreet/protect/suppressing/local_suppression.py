@@ -162,7 +162,7 @@ class LocalSuppression(Treatment):
         """Choose the cells and blank them; nothing here is random."""
         from discreet.protect.suppressing.demands_met import Problem, solve
         from discreet.protect.suppressing.suppression_proof import prove
-        from discreet.risk.classes.company import heads_of
+        from discreet.risk.equivalence_classes import heads_of
 
         keys = engine.resolve_keys(data, self.keys)
         if len(keys) > _MOST_KEYS:

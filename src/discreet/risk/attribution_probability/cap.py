@@ -38,7 +38,7 @@ from discreet.risk.attribution_probability.intervals import (
     classes_of_columns,
     coarsened,
 )
-from discreet.risk.classes.company import company_caveats
+from discreet.risk.equivalence_classes import company_caveats
 
 
 @measure(

@@ -32,7 +32,7 @@ from discreet.pairs.side_by_side import (
     precise_alike,
     tables_of,
 )
-from discreet.risk.classes.company import records_only
+from discreet.risk.equivalence_classes import records_only
 from discreet.risk.linkage_and_distance.interval_disclosure import (
     Disclosed,
     by_rank,

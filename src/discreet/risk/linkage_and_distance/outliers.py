@@ -23,7 +23,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Likeness
 from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import check_categorical, compared_columns, tables_of
-from discreet.risk.classes.company import records_only
+from discreet.risk.equivalence_classes import records_only
 from discreet.risk.linkage_and_distance.fuzzy_match import Attack, Comparison, attack
 from discreet.risk.linkage_and_distance.likeness_scores import Kind
 from discreet.risk.linkage_and_distance.standing_out import Rule, outlier_flags

@@ -24,7 +24,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
 from discreet.pairs.side_by_side import check_categorical, column_caveats, compared_columns, tables_of
-from discreet.risk.classes.company import records_only
+from discreet.risk.equivalence_classes import records_only
 
 Noise = Literal["ignore", "risky"]
 TRIED = (4, 5, 6, 7, 8)

@@ -24,7 +24,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.geography import CoordinateSystem, Places, places_of
-from discreet.risk.classes.company import records_only
+from discreet.risk.equivalence_classes import records_only
 from discreet.risk.places.spatial_population import people_in_discs
 from discreet.risk.places.spatial_search import counted_within, has_within
 

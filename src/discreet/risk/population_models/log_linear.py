@@ -20,7 +20,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.formula import parsed
 from discreet.microdata import Microdata
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.population_models.coded_sample import CodedSample, code_table, coded_sample
 from discreet.risk.population_models.jackknife import interval, jackknife_error
 from discreet.risk.population_models.log_linear_fit import (

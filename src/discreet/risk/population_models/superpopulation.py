@@ -19,9 +19,9 @@ from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.classes.company import company_caveats, company_parameters
-from discreet.risk.classes.delta_presence import population_classes
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.delta_presence import population_classes
+from discreet.risk.equivalence_classes import company_caveats, company_parameters
+from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.population_models.coded_sample import CodedSample, coded_sample
 from discreet.risk.population_models.population_estimators import ESTIMATORS, Answer, Estimator, answer
 

@@ -23,9 +23,14 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import class_rows
-from discreet.risk.classes.company import GAPS_COUNT, company_figures, company_parameters, nobody_knows
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.equivalence_classes import (
+    GAPS_COUNT,
+    class_rows,
+    company_figures,
+    company_parameters,
+    nobody_knows,
+)
+from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.sample.negative_binomial import class_risks
 from discreet.risk.sample.two_level import TwoLevel, two_level
 

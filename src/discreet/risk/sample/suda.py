@@ -22,7 +22,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.risk.classes.company import (
+from discreet.risk.equivalence_classes import (
     GAPS_COUNT,
     Heads,
     company_figures,
@@ -30,7 +30,7 @@ from discreet.risk.classes.company import (
     heads_of,
     nobody_knows,
 )
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.sample.key_sets import CodedKeys, KeySet, checked_size, coded_keys, number_of_sets
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 

@@ -23,14 +23,14 @@ from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.microdata import Microdata
-from discreet.risk.classes.company import (
+from discreet.risk.equivalence_classes import (
     GAPS_COUNT,
     company_figures,
     company_parameters,
     heads_of,
     nobody_knows,
 )
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
 
 

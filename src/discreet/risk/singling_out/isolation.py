@@ -27,8 +27,8 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import class_rows
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.equivalence_classes import class_rows
+from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.singling_out.blind_guess import (
     best_guess,
     best_noisy_guess,

@@ -24,7 +24,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
-from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.k_anonymity import key_caveats
 
 
 @measure(

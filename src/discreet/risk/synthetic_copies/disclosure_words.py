@@ -10,7 +10,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.wording import percent
 from discreet.pairs.side_by_side import stated_precision
-from discreet.risk.classes.company import company_caveats
+from discreet.risk.equivalence_classes import company_caveats
 from discreet.risk.synthetic_copies.disclosure_table import Exclusions
 from discreet.risk.synthetic_copies.paired_files import PairedFiles
 

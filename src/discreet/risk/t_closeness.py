@@ -21,9 +21,15 @@ from discreet.engine import Missing
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.earth_mover import hierarchical_emd, ordered_emd
-from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
-from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
-from discreet.risk.classes.l_diversity import breaks_of, class_profile, sensitive_caveats
+from discreet.risk.equivalence_classes import (
+    attribute_detail,
+    attribute_parameters,
+    company_figures,
+    heads_of,
+    nobody_knows,
+    worst_column,
+)
+from discreet.risk.l_diversity import breaks_of, class_profile, sensitive_caveats
 
 Distance = Literal["emd", "kl", "tv"]
 Ground = Literal["auto", "equal", "ordered", "hierarchical"]

@@ -18,9 +18,14 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import identity_detail
-from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
-from discreet.risk.classes.k_anonymity import key_caveats, records_below
+from discreet.risk.equivalence_classes import (
+    company_figures,
+    company_parameters,
+    heads_of,
+    identity_detail,
+    nobody_knows,
+)
+from discreet.risk.k_anonymity import key_caveats, records_below
 
 Method = Literal["bayes", "thesis"]
 

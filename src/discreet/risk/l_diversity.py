@@ -19,9 +19,10 @@ from discreet.core.results import Measure
 from discreet.core.wording import percent, shown, type_name
 from discreet.engine import ClassCounts, Missing
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters
-from discreet.risk.classes.company import (
+from discreet.risk.equivalence_classes import (
     Heads,
+    attribute_detail,
+    attribute_parameters,
     company_caveats,
     company_figures,
     heads_of,
@@ -333,7 +334,7 @@ def _recursive(
 
 
 def _within_tolerance(counts: ClassCounts, tolerance: float) -> np.ndarray:
-    from discreet.risk.classes.class_kernels import greedy_groups
+    from discreet.risk.l_diversity_kernels import greedy_groups
 
     values = counts.values.cast(pl.Float64).to_numpy()[counts.codes]
     return np.asarray(greedy_groups(values, counts.starts, tolerance))

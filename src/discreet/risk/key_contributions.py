@@ -16,8 +16,8 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.microdata import Microdata
-from discreet.risk.classes.company import company_parameters, heads_of
-from discreet.risk.classes.k_anonymity import key_caveats, records_below
+from discreet.risk.equivalence_classes import company_parameters, heads_of
+from discreet.risk.k_anonymity import key_caveats, records_below
 
 
 @measure(

@@ -16,8 +16,13 @@ from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import class_rows
-from discreet.risk.classes.company import company_caveats, company_figures, heads_of, nobody_knows
+from discreet.risk.equivalence_classes import (
+    class_rows,
+    company_caveats,
+    company_figures,
+    heads_of,
+    nobody_knows,
+)
 
 
 @measure(

@@ -17,9 +17,15 @@ from discreet.core.values import named_among
 from discreet.core.wording import percent
 from discreet.engine import ClassCounts, Missing
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
-from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
-from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
+from discreet.risk.equivalence_classes import (
+    attribute_detail,
+    attribute_parameters,
+    company_figures,
+    heads_of,
+    nobody_knows,
+    worst_column,
+)
+from discreet.risk.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(

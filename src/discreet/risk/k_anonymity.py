@@ -20,16 +20,16 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.classes.class_tables import identity_detail
-from discreet.risk.classes.company import (
+from discreet.risk.delta_presence import population_classes
+from discreet.risk.equivalence_classes import (
     Heads,
     company_caveats,
     company_figures,
     company_parameters,
     heads_of,
+    identity_detail,
     nobody_knows,
 )
-from discreet.risk.classes.delta_presence import population_classes
 
 
 def _smallest_group(found: Measure) -> Iterator[KeyNumber]:

@@ -1,1 +1,0 @@
-"""Equivalence classes: who is alone, and what a class gives away."""
