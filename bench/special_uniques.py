@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.risk.sample.suda import special_uniques
+from discreet.risk.suda import special_uniques
 
 LEVELS = {
     "region": 50,

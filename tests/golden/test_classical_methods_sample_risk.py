@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.sample.negative_binomial import mean_reciprocal
-from discreet.risk.sample.suda import special_uniques
+from discreet.risk.negative_binomial_risk import mean_reciprocal
+from discreet.risk.suda import special_uniques
 
 
 @pytest.mark.parametrize("p", [0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9])

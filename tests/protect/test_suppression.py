@@ -155,7 +155,7 @@ def test_company_is_counted_within_strata(missing):
 
 @pytest.mark.parametrize("missing", ["wildcard", "category"])
 def test_no_individual_risk_stays_above_the_threshold(missing):
-    from discreet.risk.sample.negative_binomial import mean_reciprocal
+    from discreet.risk.negative_binomial_risk import mean_reciprocal
 
     data = Microdata(people(), keys=KEYS, weight="w")
     treated = LocalSuppression(risk_threshold=0.03, missing=missing).apply(data).data.frame

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.sample.individual_risk import individual
+from discreet.risk.individual_risk import individual
 
 
 def read(test_data, name, **types):

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.sample.suda import special_uniques
-from discreet.risk.sample.unsafe_combinations import unsafe_combinations
+from discreet.risk.suda import special_uniques
+from discreet.risk.unsafe_combinations import unsafe_combinations
 
 KEYS = ["urbrur", "roof", "walls", "water", "electcon", "relat", "sex"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ParameterError
-from discreet.risk.sample.unsafe_combinations import unsafe_combinations
+from discreet.risk.unsafe_combinations import unsafe_combinations
 
 value = st.one_of(st.integers(0, 3), st.none())
 tables = st.integers(1, 4).flatmap(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.sample.individual_risk import individual
-from discreet.risk.sample.negative_binomial import mean_reciprocal
+from discreet.risk.individual_risk import individual
+from discreet.risk.negative_binomial_risk import mean_reciprocal
 
 PEOPLE = pl.DataFrame(
     {

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ParameterError
-from discreet.risk.sample.key_sets import coded_keys
-from discreet.risk.sample.minimal_uniques import minimal_uniques
-from discreet.risk.sample.suda import special_uniques
+from discreet.risk.key_sets import coded_keys, minimal_uniques
+from discreet.risk.suda import special_uniques
 
 
 def agree(one, other, chosen, *, wild):

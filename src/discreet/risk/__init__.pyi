@@ -4,6 +4,7 @@ from discreet.risk.beta_likeness import beta_likeness as beta_likeness
 from discreet.risk.beta_likeness import delta_disclosure as delta_disclosure
 from discreet.risk.delta_presence import delta_presence as delta_presence
 from discreet.risk.delta_presence import k_map as k_map
+from discreet.risk.individual_risk import individual as individual
 from discreet.risk.k_anonymity import k_anonymity as k_anonymity
 from discreet.risk.k_anonymity import reidentification as reidentification
 from discreet.risk.key_contributions import key_contributions as key_contributions
@@ -22,12 +23,10 @@ from discreet.risk.population_models.superpopulation import (
 from discreet.risk.population_models.superpopulation import (
     population as population,
 )
-from discreet.risk.sample.individual_risk import individual as individual
-from discreet.risk.sample.suda import special_uniques as special_uniques
-from discreet.risk.sample.unsafe_combinations import unsafe_combinations as unsafe_combinations
 from discreet.risk.singling_out.isolation import isolation as isolation
 from discreet.risk.singling_out.overlapping_tables import overlapping_tables as overlapping_tables
 from discreet.risk.successive_releases.differencing import differencing as differencing
+from discreet.risk.suda import special_uniques as special_uniques
 from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure as attribute_disclosure
 from discreet.risk.synthetic_copies.disclosure import disclosure as disclosure
 from discreet.risk.synthetic_copies.group_disclosure import group_disclosure as group_disclosure
@@ -43,3 +42,4 @@ from discreet.risk.synthetic_copies.replicated_uniques import (
 )
 from discreet.risk.t_closeness import t_closeness as t_closeness
 from discreet.risk.uniqueness import uniqueness as uniqueness
+from discreet.risk.unsafe_combinations import unsafe_combinations as unsafe_combinations

@@ -372,7 +372,7 @@ def _households(column: pl.Series) -> Integers:
 
 def _least_weight(threshold: float, records: int) -> Floats:
     """Find for each number of records the least weight at which the individual risk is at most the threshold."""
-    from discreet.risk.sample.negative_binomial import mean_reciprocal
+    from discreet.risk.negative_binomial_risk import mean_reciprocal
 
     # From 1 / threshold records on any weight will do: the risk is at most one over their number.
     size = np.arange(1.0, math.ceil(min(1 / threshold, records)) + 1)

@@ -133,7 +133,7 @@ def _failing(treated: Problem, demand: Demand) -> int:
     size, weight = rows.company()
     short = size < demand.k
     if len(demand.least) and treated.risk_threshold is not None:
-        from discreet.risk.sample.negative_binomial import mean_reciprocal
+        from discreet.risk.negative_binomial_risk import mean_reciprocal
 
         short |= mean_reciprocal(size, weight) > treated.risk_threshold
     telling = (rows.codes[:, :-1] > 0).any(axis=1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.one_thread import one_thread
-from discreet.risk.sample.negative_binomial import mean_reciprocal
+from discreet.risk.negative_binomial_risk import mean_reciprocal
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from discreet.engine.comparable import comparable, must_be_released
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import files_alike, stated_precision
-from discreet.risk.sample.key_sets import CodedKeys, checked_size, coded_keys
-from discreet.risk.sample.minimal_uniques import minimal_uniques
+from discreet.risk.key_sets import CodedKeys, checked_size, coded_keys, minimal_uniques
 
 
 @measure(

@@ -31,8 +31,7 @@ from discreet.risk.equivalence_classes import (
     nobody_knows,
 )
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.sample.negative_binomial import class_risks
-from discreet.risk.sample.two_level import TwoLevel, two_level
+from discreet.risk.negative_binomial_risk import TwoLevel, class_risks, two_level
 
 
 def _people_found(found: Measure) -> Iterator[KeyNumber]:

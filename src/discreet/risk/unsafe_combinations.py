@@ -31,7 +31,7 @@ from discreet.risk.equivalence_classes import (
     nobody_knows,
 )
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
+from discreet.risk.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
 
 
 @measure(

@@ -31,8 +31,14 @@ from discreet.risk.equivalence_classes import (
     nobody_knows,
 )
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.sample.key_sets import CodedKeys, KeySet, checked_size, coded_keys, number_of_sets
-from discreet.risk.sample.minimal_uniques import minimal_uniques
+from discreet.risk.key_sets import (
+    CodedKeys,
+    KeySet,
+    checked_size,
+    coded_keys,
+    minimal_uniques,
+    number_of_sets,
+)
 
 _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
