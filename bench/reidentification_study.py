@@ -23,9 +23,9 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata, datasets
-from discreet.risk.population_models.coded_sample import CodedSample, coded_sample
-from discreet.risk.population_models.population_estimators import answer
-from discreet.risk.population_models.superpopulation import known_population, population
+from discreet.risk.coded_sample import CodedSample, coded_sample
+from discreet.risk.population_estimators import answer
+from discreet.risk.superpopulation import known_population, population
 
 ELEVEN = (
     "age",

@@ -14,8 +14,8 @@ from discreet import Microdata, datasets
 from discreet.numerics.copula import fit_gaussian
 from discreet.numerics.correlation import correlation_of_vine, nearest_correlation
 from discreet.numerics.mutual_information import mutual_information
-from discreet.risk.population_models.population_estimators import ESTIMATORS
-from discreet.risk.population_models.superpopulation import known_population, population
+from discreet.risk.population_estimators import ESTIMATORS
+from discreet.risk.superpopulation import known_population, population
 
 TOWN = Microdata(pl.DataFrame({"job": list("aaaaabbbccde")}), keys="job")
 SAMPLE = Microdata(pl.DataFrame({"job": list("aabd")}), keys="job")

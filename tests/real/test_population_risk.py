@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.population_models.log_linear import log_linear
-from discreet.risk.population_models.superpopulation import known_population, population
+from discreet.risk.log_linear_risk import log_linear
+from discreet.risk.superpopulation import known_population, population
 
 KEYS = ["region", "hsize", "gender", "ecoStat", "citizenship", "ageband"]
 

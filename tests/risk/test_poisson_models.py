@@ -8,8 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.population_models.log_linear import log_linear
-from discreet.risk.population_models.log_linear_fit import (
+from discreet.risk.log_linear_fit import (
     fitted_means,
     fitted_model,
     independence,
@@ -17,6 +16,7 @@ from discreet.risk.population_models.log_linear_fit import (
     risk_errors,
     search,
 )
+from discreet.risk.log_linear_risk import log_linear
 
 KEYS = ["age", "job", "size", "area"]
 

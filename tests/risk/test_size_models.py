@@ -4,7 +4,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.risk.population_models.size_models import (
+from discreet.risk.class_size_models import (
     SIZE_MODELS,
     Sizes,
     chao,

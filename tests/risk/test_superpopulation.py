@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.population_models.coded_sample import coded_sample
-from discreet.risk.population_models.population_estimators import ESTIMATORS
-from discreet.risk.population_models.superpopulation import known_population, population
-from discreet.risk.population_models.synthetic_population import _class_keys
+from discreet.risk.coded_sample import coded_sample
+from discreet.risk.population_estimators import ESTIMATORS, _class_keys
+from discreet.risk.superpopulation import known_population, population
 
 KEYS = ["age", "job", "sex"]
 

@@ -15,18 +15,14 @@ from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors as ne
 from discreet.risk.linkage_and_distance.outliers import outliers as outliers
 from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbors as shared_neighbors
 from discreet.risk.load_curves.averaged_series import series as series
+from discreet.risk.log_linear_risk import log_linear as log_linear
 from discreet.risk.places.spatial_k import spatial_k as spatial_k
-from discreet.risk.population_models.log_linear import log_linear as log_linear
-from discreet.risk.population_models.superpopulation import (
-    known_population as known_population,
-)
-from discreet.risk.population_models.superpopulation import (
-    population as population,
-)
 from discreet.risk.singling_out.isolation import isolation as isolation
 from discreet.risk.singling_out.overlapping_tables import overlapping_tables as overlapping_tables
 from discreet.risk.successive_releases.differencing import differencing as differencing
 from discreet.risk.suda import special_uniques as special_uniques
+from discreet.risk.superpopulation import known_population as known_population
+from discreet.risk.superpopulation import population as population
 from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure as attribute_disclosure
 from discreet.risk.synthetic_copies.disclosure import disclosure as disclosure
 from discreet.risk.synthetic_copies.group_disclosure import group_disclosure as group_disclosure

@@ -19,11 +19,11 @@ from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
+from discreet.risk.coded_sample import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
 from discreet.risk.equivalence_classes import company_caveats, company_parameters
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.population_models.coded_sample import CodedSample, coded_sample
-from discreet.risk.population_models.population_estimators import ESTIMATORS, Answer, Estimator, answer
+from discreet.risk.population_estimators import ESTIMATORS, Answer, Estimator, answer
 
 _MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0)
 #: The smallest sampling fraction of the published study of the copula estimators.

@@ -20,10 +20,10 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.formula import parsed
 from discreet.microdata import Microdata
+from discreet.risk.class_size_models import Estimate
+from discreet.risk.coded_sample import CodedSample, code_table, coded_sample, interval, jackknife_error
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.population_models.coded_sample import CodedSample, code_table, coded_sample
-from discreet.risk.population_models.jackknife import interval, jackknife_error
-from discreet.risk.population_models.log_linear_fit import (
+from discreet.risk.log_linear_fit import (
     Model,
     Term,
     fitted_means,
@@ -33,7 +33,6 @@ from discreet.risk.population_models.log_linear_fit import (
     search,
     stays_alone,
 )
-from discreet.risk.population_models.size_models import Estimate
 
 #: The largest key table that is fitted cell by cell.
 LARGEST_TABLE = 3_000_000

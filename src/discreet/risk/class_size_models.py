@@ -287,18 +287,6 @@ def dankar(sizes: Sizes) -> Estimate:
     )
 
 
-SIZE_MODELS: Mapping[str, Callable[[Sizes], Estimate]] = MappingProxyType(
-    {
-        "pitman": pitman,
-        "ewens": ewens,
-        "snb": snb,
-        "zayatz": zayatz,
-        "chao": chao,
-        "mu-argus": mu_argus,
-        "dankar": dankar,
-    }
-)
-
 _ALL_UNIQUE = "every record of the sample is unique, so nothing shows how fast classes fill up"
 _ALL_ALIKE = "all records are in one class, so nothing shows how fast new classes appear"
 
@@ -334,3 +322,16 @@ def _from_classes(
     return Estimate(
         estimator, bounded / sizes.population, bounded, uniques, stays_unique, parameters=parameters or {}
     )
+
+
+SIZE_MODELS: Mapping[str, Callable[[Sizes], Estimate]] = MappingProxyType(
+    {
+        "pitman": pitman,
+        "ewens": ewens,
+        "snb": snb,
+        "zayatz": zayatz,
+        "chao": chao,
+        "mu-argus": mu_argus,
+        "dankar": dankar,
+    }
+)

@@ -1,1 +1,0 @@
-"""From a sample to its population: estimators of population risk."""
