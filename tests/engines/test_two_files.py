@@ -7,7 +7,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.core.randomness import generator
-from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.correct_attribution import attribution
 from discreet.risk.synthetic_copies.disclosure import disclosure
 from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
 from engines.agreement import IN_PROCESS, in_kind, in_polars, plain, same

@@ -11,7 +11,7 @@ import pytest
 from discreet import Microdata
 from discreet.core.errors import ColumnError
 from discreet.core.randomness import generator
-from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.correct_attribution import attribution
 
 
 def file(text, keys=("key",)):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.correct_attribution import attribution
 from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
 
 COLUMNS = ["Key1", "Key2", "target"]

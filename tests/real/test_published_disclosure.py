@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.correct_attribution import attribution
 from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
 from discreet.risk.synthetic_copies.disclosure import disclosure
 from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques

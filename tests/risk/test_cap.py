@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
-from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.correct_attribution import attribution
 
 
 def file(rows, columns=("a", "b", "t"), **roles):

@@ -1,7 +1,7 @@
 from discreet.risk.alpha_k_anonymity import alpha_k as alpha_k
-from discreet.risk.attribution_probability.cap import attribution as attribution
 from discreet.risk.beta_likeness import beta_likeness as beta_likeness
 from discreet.risk.beta_likeness import delta_disclosure as delta_disclosure
+from discreet.risk.correct_attribution import attribution as attribution
 from discreet.risk.delta_presence import delta_presence as delta_presence
 from discreet.risk.delta_presence import k_map as k_map
 from discreet.risk.individual_risk import individual as individual

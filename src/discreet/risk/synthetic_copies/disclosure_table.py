@@ -17,12 +17,7 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
 from discreet.engine.attribution_counts import JointCounts
 from discreet.engine.comparable import as_text
-from discreet.risk.attribution_probability.cap_scores import (
-    cell_scores,
-    chances,
-    own_chances,
-    target_baseline,
-)
+from discreet.risk.attribution_scores import cell_scores, chances, own_chances, target_baseline
 
 REASONS = ("excluded value", "missing target", "missing key", "excluded pair", "denominator over the limit")
 COLUMNS = (

@@ -20,8 +20,8 @@ from discreet.engine.attribution_counts import Grouping, JointCounts, joint_coun
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
-from discreet.risk.attribution_probability.cap_attack import as_copies
-from discreet.risk.attribution_probability.intervals import overlapping
+from discreet.risk.attribution_attack import as_copies
+from discreet.risk.value_classes import overlapping
 
 
 @measure(

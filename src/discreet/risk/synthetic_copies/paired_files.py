@@ -22,8 +22,8 @@ from discreet.engine.attribution_counts import (
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision
-from discreet.risk.attribution_probability.cap_attack import as_copies
-from discreet.risk.attribution_probability.intervals import Classes, coarsened, grouped, overlapping
+from discreet.risk.attribution_attack import as_copies
+from discreet.risk.value_classes import Classes, coarsened, grouped, overlapping
 
 Groups = int | Mapping[str, int] | None
 

@@ -21,10 +21,10 @@ from discreet.engine.comparable import must_be_released
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
-from discreet.risk.attribution_probability.intervals import coarsened, overlapping
 from discreet.risk.synthetic_copies.disclosure_table import identity_shares, missing_key
 from discreet.risk.synthetic_copies.disclosure_words import and_, key_caveats
 from discreet.risk.synthetic_copies.paired_files import Groups, PairedFiles, mean_of
+from discreet.risk.value_classes import coarsened, overlapping
 
 Which = Literal["original", "released"]
 

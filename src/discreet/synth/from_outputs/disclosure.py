@@ -11,7 +11,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
-from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.correct_attribution import attribution
 
 
 def attribution_beyond_holdout(synthetic: Microdata, original: Microdata, holdout: Microdata) -> Measure:

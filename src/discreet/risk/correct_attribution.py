@@ -22,7 +22,7 @@ from discreet.engine.attribution_counts import original_only
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
-from discreet.risk.attribution_probability.cap_attack import (
+from discreet.risk.attribution_attack import (
     Attack,
     Link,
     as_copies,
@@ -30,15 +30,9 @@ from discreet.risk.attribution_probability.cap_attack import (
     check_options,
     checked_tolerances,
 )
-from discreet.risk.attribution_probability.cap_scores import Guess, Unmatched, cell_scores, chances, summary
-from discreet.risk.attribution_probability.intervals import (
-    Source,
-    Spec,
-    Strategy,
-    classes_of_columns,
-    coarsened,
-)
+from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
 from discreet.risk.equivalence_classes import company_caveats
+from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
 
 
 @measure(

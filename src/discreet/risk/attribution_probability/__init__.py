@@ -1,1 +1,0 @@
-"""Correct attribution probability: how well a sensitive value can be guessed."""
