@@ -11,7 +11,9 @@ import pytest
 from scipy.stats import dlaplace
 
 from discreet import Microdata
-from discreet.risk.singling_out.blind_guess import (
+from discreet.risk.isolation import IDENTIFYING, isolation_of_counts
+from discreet.risk.overlapping_tables import overlapping_tables
+from discreet.risk.singling_out import (
     blind_isolations,
     guesses_needed,
     isolation_chance,
@@ -19,8 +21,6 @@ from discreet.risk.singling_out.blind_guess import (
     population_unique,
     posterior,
 )
-from discreet.risk.singling_out.isolation import IDENTIFYING, isolation_of_counts
-from discreet.risk.singling_out.overlapping_tables import overlapping_tables
 
 
 def test_figure_1_the_expected_isolations_of_five_records():

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.singling_out.isolation import isolation
-from discreet.risk.singling_out.overlapping_tables import overlapping_tables
+from discreet.risk.isolation import isolation
+from discreet.risk.overlapping_tables import overlapping_tables
 
 KEYS = ["age", "sex", "race", "education", "marital-status"]
 

@@ -11,7 +11,9 @@ from scipy.stats import binom, dlaplace, norm
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.singling_out.blind_guess import (
+from discreet.risk.isolation import IDENTIFYING, ISOLATING, NONE, UNDECIDED, isolation, isolation_of_counts
+from discreet.risk.overlapping_tables import overlapping_tables
+from discreet.risk.singling_out import (
     best_noisy_guess,
     blind_isolations,
     guesses_needed,
@@ -19,15 +21,6 @@ from discreet.risk.singling_out.blind_guess import (
     partition_bound,
     partition_isolations,
 )
-from discreet.risk.singling_out.isolation import (
-    IDENTIFYING,
-    ISOLATING,
-    NONE,
-    UNDECIDED,
-    isolation,
-    isolation_of_counts,
-)
-from discreet.risk.singling_out.overlapping_tables import overlapping_tables
 
 FILE = pl.DataFrame({"age": [30] * 60 + [40] * 39 + [99], "sex": ["f", "m"] * 50})
 TOWN = pl.DataFrame({"age": [30] * 6000 + [40] * 3990 + [99] * 10, "sex": ["f", "m"] * 5000})

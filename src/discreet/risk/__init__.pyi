@@ -5,6 +5,7 @@ from discreet.risk.correct_attribution import attribution as attribution
 from discreet.risk.delta_presence import delta_presence as delta_presence
 from discreet.risk.delta_presence import k_map as k_map
 from discreet.risk.individual_risk import individual as individual
+from discreet.risk.isolation import isolation as isolation
 from discreet.risk.k_anonymity import k_anonymity as k_anonymity
 from discreet.risk.k_anonymity import reidentification as reidentification
 from discreet.risk.key_contributions import key_contributions as key_contributions
@@ -16,9 +17,8 @@ from discreet.risk.linkage_and_distance.outliers import outliers as outliers
 from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbors as shared_neighbors
 from discreet.risk.load_curves.averaged_series import series as series
 from discreet.risk.log_linear_risk import log_linear as log_linear
+from discreet.risk.overlapping_tables import overlapping_tables as overlapping_tables
 from discreet.risk.places.spatial_k import spatial_k as spatial_k
-from discreet.risk.singling_out.isolation import isolation as isolation
-from discreet.risk.singling_out.overlapping_tables import overlapping_tables as overlapping_tables
 from discreet.risk.successive_releases.differencing import differencing as differencing
 from discreet.risk.suda import special_uniques as special_uniques
 from discreet.risk.superpopulation import known_population as known_population

@@ -29,17 +29,15 @@ from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import class_rows
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.singling_out.blind_guess import (
+from discreet.risk.singling_out import (
     best_guess,
     best_noisy_guess,
     blind_isolations,
-    isolation_chance,
-    population_unique,
-)
-from discreet.risk.singling_out.cell_probabilities import (
     given_probabilities,
     independent_probabilities,
+    isolation_chance,
     population_probabilities,
+    population_unique,
 )
 
 IDENTIFYING = "may enable identification"
