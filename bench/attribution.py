@@ -22,8 +22,8 @@ import pandas as pd
 import polars as pl
 
 from discreet import Microdata, datasets
-from discreet.risk.synthetic_copies.disclosure import disclosure
-from discreet.risk.synthetic_copies.disclosure_table import COLUMNS
+from discreet.risk.disclosure_cells import COLUMNS
+from discreet.risk.synthetic_disclosure import disclosure
 
 KEYS = ["age", "sex", "occupation", "race"]
 

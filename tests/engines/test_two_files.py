@@ -8,8 +8,8 @@ import pytest
 from discreet import Microdata
 from discreet.core.randomness import generator
 from discreet.risk.correct_attribution import attribution
-from discreet.risk.synthetic_copies.disclosure import disclosure
-from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
+from discreet.risk.replicated_uniques import remove_replicated_uniques, replicated_uniques
+from discreet.risk.synthetic_disclosure import disclosure
 from engines.agreement import IN_PROCESS, in_kind, in_polars, plain, same
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*[Pp]andas.*")

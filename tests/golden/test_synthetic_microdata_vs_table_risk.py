@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.risk.correct_attribution import attribution
-from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
+from discreet.risk.group_disclosure import group_disclosure
 
 COLUMNS = ["Key1", "Key2", "target"]
 

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
+from discreet.risk.attribute_disclosure import attribute_disclosure
 from discreet.risk.correct_attribution import attribution
-from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
-from discreet.risk.synthetic_copies.disclosure import disclosure
-from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
+from discreet.risk.replicated_uniques import remove_replicated_uniques, replicated_uniques
+from discreet.risk.synthetic_disclosure import disclosure
 
 
 @pytest.fixture(scope="module")

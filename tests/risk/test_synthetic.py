@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
-from discreet.risk.synthetic_copies.disclosure import disclosure
-from discreet.risk.synthetic_copies.disclosure_setup import specific_risk
-from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
-from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
+from discreet.risk.attribute_disclosure import attribute_disclosure, specific_risk
+from discreet.risk.group_disclosure import group_disclosure
+from discreet.risk.replicated_uniques import remove_replicated_uniques, replicated_uniques
+from discreet.risk.synthetic_disclosure import disclosure
 
 
 def file(rows, columns=("k", "j", "t"), **roles):

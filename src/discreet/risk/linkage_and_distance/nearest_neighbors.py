@@ -33,10 +33,10 @@ from discreet.pairs.side_by_side import (
     side_by_side,
     stated_precision,
 )
+from discreet.risk.copy_counts import CloserShare, closer_to_original
 from discreet.risk.equivalence_classes import records_only
 from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space
 from discreet.risk.linkage_and_distance.shared_neighbors import neighbor_lists, sensitivity_table, sni_at
-from discreet.risk.synthetic_copies.holdout_share import CloserShare, closer_to_original
 
 
 def _of_samples(

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
+from discreet.core.wording import percent
 from discreet.engine.attribution_counts import (
     JointCounts,
     SharedClasses,
@@ -21,8 +23,10 @@ from discreet.engine.attribution_counts import (
 )
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.side_by_side import check_precision
+from discreet.pairs.side_by_side import check_precision, stated_precision
 from discreet.risk.attribution_attack import as_copies
+from discreet.risk.disclosure_cells import Exclusions
+from discreet.risk.equivalence_classes import company_caveats
 from discreet.risk.value_classes import Classes, coarsened, grouped, overlapping
 
 Groups = int | Mapping[str, int] | None
@@ -140,3 +144,95 @@ def _by_column(groups: Groups, columns: Sequence[str], parameter: str) -> dict[s
                 )
         return {column: count for column, count in groups.items() if count}
     return dict.fromkeys(columns, groups) if groups else {}
+
+
+# What the disclosure measures say to someone who is no statistician.
+
+
+def meaning_of(target: str, figures: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Say for how many people a target is disclosed, beside the original."""
+    return (
+        f"Someone who knows {and_(keys)} and trusts the release would learn '{target}' correctly for "
+        f"{percent(figures['DiSCO'] / 100)} of the people, against {percent(figures['Dorig'] / 100)} "
+        "with the original itself."
+    )
+
+
+def guessable(
+    target: str,
+    one: pl.DataFrame,
+    pairs: pl.DataFrame,
+    figures: Mapping[str, Any],
+    *,
+    exclusions: Exclusions,
+    most: float,
+) -> list[str]:
+    """Warn of disclosures that anybody would have guessed, and of large cells, without naming a value."""
+    warnings = []
+    if one.height and one["flagged"][0]:
+        row = one.row(0, named=True)
+        warnings.append(
+            f"{percent(row['share_of_disclosive'] / 100)} of the disclosures of '{target}' are of one value, which "
+            f"{percent(row['share_of_file'] / 100)} of the people have anyway: anybody would have guessed it. See "
+            "detail['one_way']; exclude_values leaves it out."
+        )
+    if pairs.height:
+        named = and_(pairs["key"].unique(maintain_order=True).to_list())
+        warnings.append(
+            f"{pairs.height:,} pairs of a value of {named} and of '{target}' go together for more than "
+            f"{most:g} % of the people in the original: such a disclosure may be common knowledge. See "
+            "detail['two_way']; exclude_pairs leaves them out."
+        )
+    over = figures["records_over_denom"]
+    if over and not exclusions.exclude_over:
+        warnings.append(
+            f"{over:,.0f} of the people whose '{target}' is disclosed are in cells of more than "
+            f"{exclusions.denom_lim} records: this is about a group rather than a person. exclude_over_denom=True "
+            "leaves them out."
+        )
+    return warnings
+
+
+def key_caveats(files: PairedFiles) -> list[str]:
+    """Word what the reader must know about the keys and about synthetic data at large."""
+    floats = engine.seldom_repeated(files.original, [key for key in files.keys if key not in files.classes])
+    caveats = [
+        *company_caveats(files.original, files.keys, classes=False),
+        *([engine.float_key_caveat(floats)] if floats else []),
+    ]
+    if files.original.roles.weight and not files.weight:
+        caveats.append("Survey weights are not used: every record counts as one person.")
+    caveats.append(
+        "The figures hold for these keys: someone who knows more, or other things, learns more. A synthetic record "
+        "that looks like a person need not come from them, but who finds it may believe so."
+    )
+    return caveats
+
+
+def parameters_of(
+    files: PairedFiles,
+    targets: Sequence[str],
+    exclusions: Exclusions,
+    **others: Any,
+) -> dict[str, Any]:
+    """List what the measure was computed with; excluded values are counted, not named."""
+    return {
+        "keys": list(files.keys),
+        "targets": list(targets),
+        "copies": len(files.copies),
+        "grouped": sorted(files.classes),
+        "missing_target": exclusions.missing_target,
+        "missing_keys_left_out": list(exclusions.missing_keys),
+        "denom_lim": exclusions.denom_lim,
+        "exclude_over_denom": exclusions.exclude_over,
+        "denominator": exclusions.denominator,
+        "weight": files.weight,
+        "precision": stated_precision(files.precision, files.rounded),
+        **others,
+    }
+
+
+def and_(names: Sequence[str]) -> str:
+    """List names as a sentence does."""
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -21,7 +21,7 @@ from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.risk.synthetic_copies.disclosure_setup import (
+from discreet.risk.attribute_disclosure import (
     Checked,
     Pair,
     against_holdout,
@@ -29,13 +29,16 @@ from discreet.risk.synthetic_copies.disclosure_setup import (
     learnable,
     refuse_unknown,
 )
-from discreet.risk.synthetic_copies.disclosure_table import COLUMNS
-from discreet.risk.synthetic_copies.disclosure_words import guessable, key_caveats, meaning_of, parameters_of
-from discreet.risk.synthetic_copies.paired_files import Groups, PairedFiles, mean_of
-from discreet.risk.synthetic_copies.replicated_uniques import (
-    Which,
-    identity_of,
-    not_counted,
+from discreet.risk.disclosure_cells import COLUMNS
+from discreet.risk.replicated_uniques import Which, identity_of, not_counted
+from discreet.risk.synthetic_pairs import (
+    Groups,
+    PairedFiles,
+    guessable,
+    key_caveats,
+    mean_of,
+    meaning_of,
+    parameters_of,
 )
 
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")

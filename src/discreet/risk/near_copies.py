@@ -18,9 +18,8 @@ from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
+from discreet.risk.copy_counts import Found, TellingColumn, closer_to_original, count_copies, telling_columns
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.synthetic_copies.copy_counts import Found, TellingColumn, count_copies, telling_columns
-from discreet.risk.synthetic_copies.holdout_share import closer_to_original
 
 _AS_GOOD_AS_EQUAL = 0.01
 

@@ -1,1 +1,0 @@
-"""What a synthetic copy gives away about the original."""
