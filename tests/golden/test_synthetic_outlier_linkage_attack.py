@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.linkage_and_distance.likeness_scores import similarity
-from discreet.risk.linkage_and_distance.outliers import outliers
+from discreet.risk.fuzzy_match import similarity
+from discreet.risk.outliers import outliers
 
 NAMES = ["age", "income", "home", "intent"]
 REAL = [

@@ -10,9 +10,9 @@ import pytest
 
 from discreet import Microdata
 from discreet.numerics.distance.space import MixedSpace
-from discreet.risk.linkage_and_distance.identifiability import identifiability
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
-from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbors
+from discreet.risk.identifiability import identifiability
+from discreet.risk.nearest_neighbors import neighbors
+from discreet.risk.shared_neighbors import shared_neighbors
 
 REAL = [(0, 0), (1, 0.1), (0.1, 1.1), (1.2, 1), (0.5, 0.45), (10, 10), (10.3, 10.1)]
 FAKE = [(0.6, 0.2), (0.2, 0.7), (0.9, 0.8), (1.4, 0.4), (0.4, 1.3), (10.1, 10.4), (10.4, 10.35)]

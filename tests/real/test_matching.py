@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.linkage_and_distance.linkage import linkage
+from discreet.risk.linkage import linkage
 
 
 def with_noise(table, share, seed=1):

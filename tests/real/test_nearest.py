@@ -7,7 +7,7 @@ import pytest
 from discreet import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
+from discreet.risk.nearest_neighbors import neighbors
 
 COLUMNS = ["age", "workclass", "education", "marital-status", "occupation", "sex", "hours-per-week", "income"]
 

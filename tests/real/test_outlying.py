@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.linkage_and_distance.outliers import outliers
+from discreet.risk.outliers import outliers
 
 COLUMNS = ["age", "capital-gain", "hours-per-week", "sex", "marital-status"]
 

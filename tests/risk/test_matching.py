@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.linkage_and_distance import one_to_one
-from discreet.risk.linkage_and_distance.linkage import linkage
+from discreet.risk import one_to_one_linkage
+from discreet.risk.linkage import linkage
 
 
 def people(rows, seed=1):
@@ -112,7 +112,7 @@ def test_weighing_only_near_candidates_finds_as_cheap_a_pairing_where_noise_is_s
     files = Microdata(table), Microdata(noisy(table, 0.1))
     options = {"method": "assignment", "columns": COLUMNS, "distance": distance, "seed": 1}
     full = linkage(*files, **options).detail["records"]
-    monkeypatch.setattr(one_to_one, "FULL_ASSIGNMENT", 10)
+    monkeypatch.setattr(one_to_one_linkage, "FULL_ASSIGNMENT", 10)
     near = linkage(*files, **options)
     assert "nearest" in near.parameters["solver"]
     assert near.detail["records"]["distance"].sum() == pytest.approx(full["distance"].sum())

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.linkage_and_distance.identifiability import column_entropy, identifiability
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
-from discreet.risk.linkage_and_distance.shared_neighbors import clusters_of, shared_neighbors
+from discreet.risk.identifiability import column_entropy, identifiability
+from discreet.risk.nearest_neighbors import neighbors
+from discreet.risk.shared_neighbors import clusters_of, shared_neighbors
 
 
 def people(rows, seed, missing=0.0):

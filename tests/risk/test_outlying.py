@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.linkage_and_distance.outliers import outliers
+from discreet.risk.outliers import outliers
 
 
 def people(rows, seed):
@@ -169,7 +169,7 @@ def test_bad_input_is_refused_with_the_way_out():
 def test_a_pair_is_a_match_exactly_when_every_score_reaches_the_threshold(
     rows, others, kind, threshold, seed
 ):
-    from discreet.risk.linkage_and_distance.likeness_scores import similarity
+    from discreet.risk.fuzzy_match import similarity
 
     ours, theirs = people(rows, seed), people(others, seed + 1)
     tolerance = {"age": 6.0, "income": 4000.0}

@@ -35,8 +35,8 @@ from discreet.pairs.side_by_side import (
 )
 from discreet.risk.copy_counts import CloserShare, closer_to_original
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space
-from discreet.risk.linkage_and_distance.shared_neighbors import neighbor_lists, sensitivity_table, sni_at
+from discreet.risk.identifiability import Identified, identified, identifying_space
+from discreet.risk.shared_neighbors import neighbor_lists, sensitivity_table, sni_at
 
 
 def _of_samples(
@@ -62,6 +62,41 @@ def _of_samples(
     )
     figures["dcr_share_closer_than_holdout"] = closer.share
     return replace(found, value=closer.share, figures=figures, meaning=closeness_in_words(figures, rows))
+
+
+def share_closer_than_holdout(
+    original: Microdata,
+    released: Microdata,
+    holdout: Microdata,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    distance: Distance = "gower",
+    precision: Setting = None,
+) -> CloserShare:
+    """Give the share of released records closer to the original than to the hold-out, by itself."""
+    files = side_by_side(original, released, holdout, columns, categorical=categorical, precision=precision)
+    space, points = placed(files.tables, distance=distance, categorical=files.categorical)
+    return closer_to_original(space, *points)
+
+
+def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
+    """Say how close the release keeps to the original; figures that are unknown are passed over."""
+    start = (
+        f"Half of the {released:,} released records are within {shown(float(figures['dcr_median']))} of an original "
+        f"record (originals among themselves: {shown(float(figures['dcr_original_median']))})"
+    )
+    if figures["identical_share"] is not None:
+        start += f", and {percent(figures['identical_share'])} equal one exactly"
+    share = figures["dcr_share_closer_than_holdout"]
+    if share is None:
+        return f"{start}."
+    leaning = (
+        "closer to the people it was made from than to others: it has learned them"
+        if share > 0.52
+        else "about as close to people who were not used as to those who were"
+    )
+    return f"{start}; {percent(share)} are closer to the original than to the hold-out, so the release is {leaning}."
 
 
 @measure(
@@ -308,22 +343,6 @@ def neighbors(
     )
 
 
-def share_closer_than_holdout(
-    original: Microdata,
-    released: Microdata,
-    holdout: Microdata,
-    *,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
-    distance: Distance = "gower",
-    precision: Setting = None,
-) -> CloserShare:
-    """Give the share of released records closer to the original than to the hold-out, by itself."""
-    files = side_by_side(original, released, holdout, columns, categorical=categorical, precision=precision)
-    space, points = placed(files.tables, distance=distance, categorical=files.categorical)
-    return closer_to_original(space, *points)
-
-
 @dataclass(frozen=True)
 class Closeness:
     """How near the released records are to the originals, and the originals to one another."""
@@ -406,25 +425,6 @@ def _quantiles(close: Closeness, holdout: Floats | None) -> pl.DataFrame:
     if holdout is not None:
         table["holdout_to_original"] = np.quantile(holdout, at)
     return pl.DataFrame(table)
-
-
-def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
-    """Say how close the release keeps to the original; figures that are unknown are passed over."""
-    start = (
-        f"Half of the {released:,} released records are within {shown(float(figures['dcr_median']))} of an original "
-        f"record (originals among themselves: {shown(float(figures['dcr_original_median']))})"
-    )
-    if figures["identical_share"] is not None:
-        start += f", and {percent(figures['identical_share'])} equal one exactly"
-    share = figures["dcr_share_closer_than_holdout"]
-    if share is None:
-        return f"{start}."
-    leaning = (
-        "closer to the people it was made from than to others: it has learned them"
-        if share > 0.52
-        else "about as close to people who were not used as to those who were"
-    )
-    return f"{start}; {percent(share)} are closer to the original than to the hold-out, so the release is {leaning}."
 
 
 def _caveats(

@@ -33,14 +33,8 @@ from discreet.pairs.side_by_side import (
     tables_of,
 )
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.linkage_and_distance.interval_disclosure import (
-    Disclosed,
-    by_rank,
-    by_robust_distance,
-    by_standard_deviation,
-)
-from discreet.risk.linkage_and_distance.linked_records import LinkedFiles, true_originals
-from discreet.risk.linkage_and_distance.one_to_one import cheapest_pairs
+from discreet.risk.interval_disclosure import Disclosed, by_rank, by_robust_distance, by_standard_deviation
+from discreet.risk.one_to_one_linkage import LinkedFiles, cheapest_pairs, true_originals
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
 
@@ -300,7 +294,7 @@ def _probabilistic_measure(
     about: dict[str, Any],
     seed: Seed,
 ) -> Measure:
-    from discreet.risk.linkage_and_distance.fellegi_sunter import probabilistic_links
+    from discreet.risk.fellegi_sunter import probabilistic_links
 
     if not 0 < threshold < 1:
         raise ParameterError("threshold must be a probability between 0 and 1.")

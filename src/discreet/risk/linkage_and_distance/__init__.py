@@ -1,1 +1,0 @@
-"""Linkage, neighbors and outliers: how close a release keeps to its people."""
