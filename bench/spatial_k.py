@@ -18,8 +18,8 @@ import polars as pl
 from discreet import Microdata
 from discreet.protect.masking_places.density_maps import SpatialRaster
 from discreet.protect.masking_places.donut_masking import DonutMask
-from discreet.risk.places.spatial_k import spatial_k
-from discreet.risk.places.spatial_search import counted_within
+from discreet.risk.disc_counts import counted_within
+from discreet.risk.spatial_k import spatial_k
 
 
 def timed(work):

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.protect.masking_places.donut_masking import DonutMask
-from discreet.risk.places.spatial_k import spatial_k
+from discreet.risk.spatial_k import spatial_k
 from discreet.utility.point_patterns import NearestNeighborStatistics
 
 TRUE = [(0, 0), (500, 0), (0, 500), (300, 300), (-200, 100), (50, -80), (-60, 40), (120, 90)]

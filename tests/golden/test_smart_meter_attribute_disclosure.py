@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.numerics.mdav import groups_of_at_least
-from discreet.risk.load_curves.averaged_series import series
+from discreet.risk.averaged_series import series
 
 EIGHT = np.array(
     [(1, 10, 0), (2, 12, 1), (1, 50, 2), (100, 5, 9), (110, 1, 10), (105, 2, 1), (300, 3, 30), (120, 2, 11)]

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.load_curves.averaged_series import series
+from discreet.risk.averaged_series import series
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.hierarchy import Hierarchy
-from discreet.risk.successive_releases.differencing import differencing
+from discreet.risk.release_differencing import differencing
 
 KEYS = ["age", "sex", "race"]
 

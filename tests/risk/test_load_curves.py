@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.numerics.mdav import groups_of_at_least
-from discreet.risk.load_curves.averaged_series import series
+from discreet.risk.averaged_series import series
 
 
 def long(values, groups=None):

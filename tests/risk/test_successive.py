@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.risk.successive_releases.crossing import shared_bounds
-from discreet.risk.successive_releases.differencing import differencing
+from discreet.risk.crossed_codings import shared_bounds
+from discreet.risk.release_differencing import differencing
 
 
 def release(rows, **roles):

@@ -1,5 +1,6 @@
 from discreet.risk.alpha_k_anonymity import alpha_k as alpha_k
 from discreet.risk.attribute_disclosure import attribute_disclosure as attribute_disclosure
+from discreet.risk.averaged_series import series as series
 from discreet.risk.beta_likeness import beta_likeness as beta_likeness
 from discreet.risk.beta_likeness import delta_disclosure as delta_disclosure
 from discreet.risk.correct_attribution import attribution as attribution
@@ -14,18 +15,17 @@ from discreet.risk.k_anonymity import reidentification as reidentification
 from discreet.risk.key_contributions import key_contributions as key_contributions
 from discreet.risk.l_diversity import l_diversity as l_diversity
 from discreet.risk.linkage import linkage as linkage
-from discreet.risk.load_curves.averaged_series import series as series
 from discreet.risk.log_linear_risk import log_linear as log_linear
 from discreet.risk.near_copies import near_copies as near_copies
 from discreet.risk.nearest_neighbors import neighbors as neighbors
 from discreet.risk.outliers import outliers as outliers
 from discreet.risk.overlapping_tables import overlapping_tables as overlapping_tables
-from discreet.risk.places.spatial_k import spatial_k as spatial_k
+from discreet.risk.release_differencing import differencing as differencing
 from discreet.risk.replicated_uniques import remove_replicated_uniques as remove_replicated_uniques
 from discreet.risk.replicated_uniques import replicated_special_uniques as replicated_special_uniques
 from discreet.risk.replicated_uniques import replicated_uniques as replicated_uniques
 from discreet.risk.shared_neighbors import shared_neighbors as shared_neighbors
-from discreet.risk.successive_releases.differencing import differencing as differencing
+from discreet.risk.spatial_k import spatial_k as spatial_k
 from discreet.risk.suda import special_uniques as special_uniques
 from discreet.risk.superpopulation import known_population as known_population
 from discreet.risk.superpopulation import population as population

@@ -16,7 +16,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.protect.masking_places.donut_masking import DonutMask, RadiusLaw
-from discreet.risk.places.spatial_k import spatial_k
+from discreet.risk.spatial_k import spatial_k
 from discreet.utility.spatial import clark_evans, zone_shares
 
 RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))

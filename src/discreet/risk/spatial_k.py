@@ -24,9 +24,8 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.geography import CoordinateSystem, Places, places_of
+from discreet.risk.disc_counts import counted_within, has_within, people_in_discs
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.places.spatial_population import people_in_discs
-from discreet.risk.places.spatial_search import counted_within, has_within
 
 _MOST_LEVELS = 100
 

@@ -21,13 +21,8 @@ from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.microdata import Microdata
+from discreet.risk.crossed_codings import Coding, common_classes, compatible_classes, shared_bounds
 from discreet.risk.k_anonymity import key_caveats, records_below
-from discreet.risk.successive_releases.crossing import (
-    Coding,
-    common_classes,
-    compatible_classes,
-    shared_bounds,
-)
 
 
 @measure(

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.risk.load_curves.publication import Publication
+from discreet.risk.series_publication import Publication
 
 _TIE = 1e-9
 _BLOCK = 5_000_000

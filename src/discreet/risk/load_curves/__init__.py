@@ -1,1 +1,0 @@
-"""Aggregated series and load curves."""

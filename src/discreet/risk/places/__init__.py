@@ -1,1 +1,0 @@
-"""Places: who can be found by where they are."""

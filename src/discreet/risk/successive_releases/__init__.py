@@ -1,1 +1,0 @@
-"""Successive releases of one file."""
