@@ -16,7 +16,7 @@ from discreet.tables import Suppression, Table, Threshold, primary
 from discreet.tables.checking import highs
 from discreet.tables.rules.judging import Rule
 from discreet.utility.moments import changes, moments
-from discreet.utility.propensity.logistic import _Factor
+from discreet.utility.propensity_learners import _Factor
 
 PLACES = pl.DataFrame({"a": ["x"] * 40 + ["y"] * 2 + ["z"] * 30, "b": ["u", "v", "w"] * 24})
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.utility import permutation_test, pmse, tabular
-from discreet.utility.propensity.fitting import Fit
+from discreet.utility.propensity_learners import Fit
 
 RNG = np.random.default_rng(2)
 

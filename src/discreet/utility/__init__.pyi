@@ -64,16 +64,10 @@ from discreet.utility.model_shift import gini_change as gini_change
 from discreet.utility.model_shift import importance_shift as importance_shift
 from discreet.utility.odds_of_groups import disparity as disparity
 from discreet.utility.order_cost import cost_of_order as cost_of_order
+from discreet.utility.permutation_test import permutation_test as permutation_test
 from discreet.utility.plausible_households import household_rules as household_rules
-from discreet.utility.propensity import (
-    permutation_test as permutation_test,
-)
-from discreet.utility.propensity import (
-    pmse as pmse,
-)
-from discreet.utility.propensity import (
-    pmse_null as pmse_null,
-)
+from discreet.utility.propensity import pmse as pmse
+from discreet.utility.propensity_nulls import pmse_null as pmse_null
 from discreet.utility.rare_categories import category_coverage as category_coverage
 from discreet.utility.row_novelty import new_rows as new_rows
 from discreet.utility.rules_learned import (

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Codes, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.utility.propensity.stacking import Coded, Stack
+from discreet.utility.propensity_stacking import Coded, Stack
 
 _BLOCKS = 8
 _FEW_ROWS = 20_000
@@ -107,7 +107,7 @@ class Design:
 
     def products(self, mass: Floats, pull: Floats) -> tuple[Floats, Floats]:
         """Return Z' diag(mass) Z and Z' pull."""
-        from discreet.utility.propensity import design_kernels as kernels
+        from discreet.utility import propensity_kernels as kernels
 
         if self._entries**2 * _BY_ENTRY > self.size**2 * _BY_BLAS:
             return self._dense_products(mass, pull)
@@ -124,7 +124,7 @@ class Design:
 
     def pulls(self, pull: Floats) -> Floats:
         """Return Z' pull."""
-        from discreet.utility.propensity import design_kernels as kernels
+        from discreet.utility import propensity_kernels as kernels
 
         parts = self._in_blocks(
             lambda first, last: kernels.products(
@@ -136,7 +136,7 @@ class Design:
 
     def predictions(self, beta: Floats) -> Floats:
         """Return Z beta."""
-        from discreet.utility.propensity import design_kernels as kernels
+        from discreet.utility import propensity_kernels as kernels
 
         out = np.empty(self.rows)
         self._in_blocks(
@@ -160,7 +160,7 @@ class Design:
         return replace(self, keep=self.keep[np.sort(there[kept])])
 
     def _dense_products(self, mass: Floats, pull: Floats) -> tuple[Floats, Floats]:
-        from discreet.utility.propensity import design_kernels as kernels
+        from discreet.utility import propensity_kernels as kernels
 
         squares, pulled = np.zeros((self.size, self.size)), np.zeros(self.size)
         step = max(64, _DENSE_BYTES // (8 * self.size))

@@ -20,13 +20,10 @@ from discreet.core.results import Detail, Measure
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.side_by_side import compared_columns
-from discreet.utility.propensity.boosting import Boosting, Custom
-from discreet.utility.propensity.cart import Cart
-from discreet.utility.propensity.findings import Findings
-from discreet.utility.propensity.fitting import Fit, Learner, Prepared
-from discreet.utility.propensity.logistic import Logit
-from discreet.utility.propensity.nulls import Reference
-from discreet.utility.propensity.stacking import Stack, stack
+from discreet.utility.propensity_findings import Findings
+from discreet.utility.propensity_learners import Boosting, Cart, Custom, Fit, Learner, Logit, Prepared
+from discreet.utility.propensity_nulls import Reference
+from discreet.utility.propensity_stacking import Stack, stack
 
 Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Flags], Any]
 Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
