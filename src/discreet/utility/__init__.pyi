@@ -1,4 +1,6 @@
 from discreet.utility.cell_measures import cells as cells
+from discreet.utility.combining_rules import Combined as Combined
+from discreet.utility.combining_rules import combine as combine
 from discreet.utility.density_overlap import densities as densities
 from discreet.utility.dependence_change import dependence as dependence
 from discreet.utility.detection import detection as detection
@@ -22,34 +24,11 @@ from discreet.utility.distributions import (
 )
 from discreet.utility.donut_sweep import donut_settings as donut_settings
 from discreet.utility.estimators import estimator_quality as estimator_quality
-from discreet.utility.fits import (
-    Combined as Combined,
-)
-from discreet.utility.fits import (
-    ModelFit as ModelFit,
-)
-from discreet.utility.fits import (
-    combine as combine,
-)
-from discreet.utility.fits import (
-    compare_fits as compare_fits,
-)
-from discreet.utility.fits import (
-    compare_model as compare_model,
-)
-from discreet.utility.fits import (
-    ellipsoid_overlap as ellipsoid_overlap,
-)
-from discreet.utility.fits import (
-    fit as fit,
-)
-from discreet.utility.fits import (
-    interval_overlap as interval_overlap,
-)
-from discreet.utility.fits import (
-    train_on_synthetic as train_on_synthetic,
-)
+from discreet.utility.fit_comparison import compare_fits as compare_fits
+from discreet.utility.fit_comparison import compare_model as compare_model
 from discreet.utility.information import information_loss as information_loss
+from discreet.utility.interval_overlap import ellipsoid_overlap as ellipsoid_overlap
+from discreet.utility.interval_overlap import interval_overlap as interval_overlap
 from discreet.utility.known_numbers import population_numbers as population_numbers
 from discreet.utility.known_population import (
     household_plausibility as household_plausibility,
@@ -60,6 +39,8 @@ from discreet.utility.known_population import (
 from discreet.utility.links_between_tables import linked_keys as linked_keys
 from discreet.utility.margin_change import margins as margins
 from discreet.utility.measure_agreement import stands_in as stands_in
+from discreet.utility.model_fits import ModelFit as ModelFit
+from discreet.utility.model_fits import fit as fit
 from discreet.utility.model_shift import gini_change as gini_change
 from discreet.utility.model_shift import importance_shift as importance_shift
 from discreet.utility.odds_of_groups import disparity as disparity
@@ -108,4 +89,5 @@ from discreet.utility.survey_accuracy import table_accuracy as table_accuracy
 from discreet.utility.table_distance import table_distances as table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_sensitivity
 from discreet.utility.tables import tabular as tabular
+from discreet.utility.train_on_synthetic import train_on_synthetic as train_on_synthetic
 from discreet.utility.transport_distance import transport as transport

@@ -17,8 +17,8 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata, require_microdata
-from discreet.utility.fits.agreement import Agreement, SeSynthetic, Settings
-from discreet.utility.fits.model_fits import Family, ModelFit, fit
+from discreet.utility.interval_overlap import Agreement, SeSynthetic, Settings
+from discreet.utility.model_fits import Family, ModelFit, fit
 
 Model = str | Callable[[Microdata], ModelFit] | tuple[str, Family]
 
