@@ -1,4 +1,7 @@
 from discreet.utility.cell_measures import cells as cells
+from discreet.utility.column_relations import rank_correlations as rank_correlations
+from discreet.utility.column_relations import shared_components as shared_components
+from discreet.utility.column_relations import subgroup_slopes as subgroup_slopes
 from discreet.utility.combining_rules import Combined as Combined
 from discreet.utility.combining_rules import combine as combine
 from discreet.utility.density_overlap import densities as densities
@@ -29,6 +32,7 @@ from discreet.utility.fit_comparison import compare_model as compare_model
 from discreet.utility.information import information_loss as information_loss
 from discreet.utility.interval_overlap import ellipsoid_overlap as ellipsoid_overlap
 from discreet.utility.interval_overlap import interval_overlap as interval_overlap
+from discreet.utility.k_marginals import k_marginal as k_marginal
 from discreet.utility.known_numbers import population_numbers as population_numbers
 from discreet.utility.known_population import (
     household_plausibility as household_plausibility,
@@ -38,6 +42,7 @@ from discreet.utility.known_population import (
 )
 from discreet.utility.links_between_tables import linked_keys as linked_keys
 from discreet.utility.margin_change import margins as margins
+from discreet.utility.measure_agreement import improvement_factor as improvement_factor
 from discreet.utility.measure_agreement import stands_in as stands_in
 from discreet.utility.model_fits import ModelFit as ModelFit
 from discreet.utility.model_fits import fit as fit
@@ -49,45 +54,20 @@ from discreet.utility.permutation_test import permutation_test as permutation_te
 from discreet.utility.plausible_households import household_rules as household_rules
 from discreet.utility.propensity import pmse as pmse
 from discreet.utility.propensity_nulls import pmse_null as pmse_null
-from discreet.utility.rare_categories import category_coverage as category_coverage
 from discreet.utility.row_novelty import new_rows as new_rows
-from discreet.utility.rules_learned import (
-    compliance_lift as compliance_lift,
-)
-from discreet.utility.rules_learned import (
-    rule_compliance as rule_compliance,
-)
+from discreet.utility.rule_compliance import compliance_lift as compliance_lift
+from discreet.utility.rule_compliance import inconsistencies as inconsistencies
+from discreet.utility.rule_compliance import rule_compliance as rule_compliance
 from discreet.utility.sampled_measures import on_sample as on_sample
-from discreet.utility.small_tables import (
-    improvement_factor as improvement_factor,
-)
-from discreet.utility.small_tables import (
-    inconsistencies as inconsistencies,
-)
-from discreet.utility.small_tables import (
-    k_marginal as k_marginal,
-)
-from discreet.utility.small_tables import (
-    rank_correlations as rank_correlations,
-)
-from discreet.utility.small_tables import (
-    shared_components as shared_components,
-)
-from discreet.utility.small_tables import (
-    subgroup_slopes as subgroup_slopes,
-)
-from discreet.utility.small_tables import (
-    table_propensity as table_propensity,
-)
-from discreet.utility.small_tables import (
-    value_counts as value_counts,
-)
 from discreet.utility.spatial import clark_evans as clark_evans
 from discreet.utility.spatial import zone_shares as zone_shares
 from discreet.utility.survey_accuracy import aitchison as aitchison
 from discreet.utility.survey_accuracy import table_accuracy as table_accuracy
 from discreet.utility.table_distance import table_distances as table_distances
+from discreet.utility.table_propensity import table_propensity as table_propensity
 from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_sensitivity
 from discreet.utility.tables import tabular as tabular
 from discreet.utility.train_on_synthetic import train_on_synthetic as train_on_synthetic
 from discreet.utility.transport_distance import transport as transport
+from discreet.utility.value_counts import category_coverage as category_coverage
+from discreet.utility.value_counts import value_counts as value_counts

@@ -19,7 +19,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.utility.small_tables.table_codes import Coding, Released
+from discreet.utility.table_codes import Coding, Released
 
 _FEW = 30
 _TEST = 0.3

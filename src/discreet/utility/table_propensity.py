@@ -15,7 +15,7 @@ from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.utility.small_tables.table_codes import Released, as_numbers
+from discreet.utility.table_codes import Released, as_numbers
 
 
 @measure(
