@@ -1,4 +1,3 @@
-from discreet.utility.cell_measures import cells as cells
 from discreet.utility.column_relations import rank_correlations as rank_correlations
 from discreet.utility.column_relations import shared_components as shared_components
 from discreet.utility.column_relations import subgroup_slopes as subgroup_slopes
@@ -63,10 +62,11 @@ from discreet.utility.spatial import clark_evans as clark_evans
 from discreet.utility.spatial import zone_shares as zone_shares
 from discreet.utility.survey_accuracy import aitchison as aitchison
 from discreet.utility.survey_accuracy import table_accuracy as table_accuracy
-from discreet.utility.table_distance import table_distances as table_distances
+from discreet.utility.table_distances import cells as cells
+from discreet.utility.table_distances import table_distances as table_distances
 from discreet.utility.table_propensity import table_propensity as table_propensity
 from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_sensitivity
-from discreet.utility.tables import tabular as tabular
+from discreet.utility.tabular import tabular as tabular
 from discreet.utility.train_on_synthetic import train_on_synthetic as train_on_synthetic
 from discreet.utility.transport_distance import transport as transport
 from discreet.utility.value_counts import category_coverage as category_coverage

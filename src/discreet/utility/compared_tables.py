@@ -15,7 +15,7 @@ from discreet.engine.shared_tables import SharedTables, Table
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import names_checked
 from discreet.utility.associations import cramers_v
-from discreet.utility.cell_measures import SpecksOrder, cell_figures, expected_size, z_scores
+from discreet.utility.table_distances import SpecksOrder, cell_figures, expected_size, z_scores
 
 _MOST_CELLS_SHOWN = 1_000_000
 _WHOLE = ("cells", "df", "df_G")

@@ -17,7 +17,7 @@ from discreet.utility.distributions import ks_two_sample
 from discreet.utility.linked_files import LinkedFiles
 from discreet.utility.margin_tables import bin_edges
 from discreet.utility.moments import Moments, moments, paired_errors, pairs_table
-from discreet.utility.table_distance import Closed, group_breaks, grouped, side_by_side, table_distances
+from discreet.utility.table_distances import Closed, group_breaks, grouped, side_by_side, table_distances
 
 Groups = int | Mapping[str, Sequence[float]]
 Pair = tuple[Kind, pl.Series, pl.Series]

@@ -21,7 +21,7 @@ from discreet.utility.column_loss import Kind, comparable_kind, linked_loss, unl
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
 from discreet.utility.moments import changes
-from discreet.utility.table_distance import Closed
+from discreet.utility.table_distances import Closed
 
 _MOST_NAMED = 5
 _MOST_CELLS, _SAMPLED = 10**8, 100_000

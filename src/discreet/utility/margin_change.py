@@ -27,7 +27,7 @@ from discreet.utility.margin_tables import (
     shares_of,
 )
 from discreet.utility.sample_pairs import SamplePair, sample_pair
-from discreet.utility.table_distance import table_distances
+from discreet.utility.table_distances import table_distances
 
 
 @measure(

@@ -15,7 +15,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
-from discreet.utility.tables import tabular
+from discreet.utility.tabular import tabular
 
 if TYPE_CHECKING:
     from discreet.synth import Sequential

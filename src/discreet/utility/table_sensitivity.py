@@ -17,7 +17,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT
-from discreet.utility.tables import tabular
+from discreet.utility.tabular import tabular
 
 
 @checked

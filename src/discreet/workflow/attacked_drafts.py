@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.progress import track
 from discreet.microdata import Microdata
 from discreet.synth import Fitted, Sequential
-from discreet.utility.tables import tabular
+from discreet.utility.tabular import tabular
 from discreet.workflow.attack_battery import Gains, attacked
 from discreet.workflow.closing_steps import Closing
 

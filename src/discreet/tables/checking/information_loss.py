@@ -128,7 +128,7 @@ def _hellinger(before: Floats, after: Floats) -> float | None:
 
 
 def _jsd(before: Floats, after: Floats) -> float | None:
-    from discreet.utility.table_distance import table_distances
+    from discreet.utility.table_distances import table_distances
 
     if not len(before) or (before < 0).any() or (after < 0).any() or not before.sum() or not after.sum():
         return None

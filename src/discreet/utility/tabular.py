@@ -18,7 +18,6 @@ from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.utility.cell_measures import ACCEPTABLE, GOOD, SpecksOrder
 from discreet.utility.compared_tables import (
     ComparedTables,
     averaged,
@@ -28,6 +27,7 @@ from discreet.utility.compared_tables import (
     summary,
     wanted_tables,
 )
+from discreet.utility.table_distances import ACCEPTABLE, GOOD, SpecksOrder
 
 _LONGEST = 5
 
