@@ -12,7 +12,7 @@ from discreet import Microdata, compare, utility
 from discreet.core.errors import ParameterError
 from discreet.engine import shared_tables
 from discreet.protect import AddNoise, Band, Plan, Pram, Recode
-from discreet.utility import associations, counted_loss, fine_numbers
+from discreet.utility import associations, column_distributions, counted_loss
 from discreet.workflow.judging import judge
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import nothing_collected
@@ -47,8 +47,8 @@ def nothing_small(monkeypatch):
     """Treat files of the tests as if they were large."""
     monkeypatch.setattr(shared_tables, "_MOST_IN_MEMORY", 0)
     monkeypatch.setattr(shared_tables, "_MOST_LISTED", 500)
-    monkeypatch.setattr(fine_numbers, "MOST_LISTED", 500)
-    monkeypatch.setattr(fine_numbers, "_SAMPLED", 4000)
+    monkeypatch.setattr(column_distributions, "MOST_LISTED", 500)
+    monkeypatch.setattr(column_distributions, "_SAMPLED", 4000)
     monkeypatch.setattr(associations, "SAMPLED", 4000)
     monkeypatch.setattr(counted_loss, "LISTED", 500)
 

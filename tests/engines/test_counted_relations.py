@@ -15,7 +15,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.engine import shared_tables
 from discreet.protect import AddNoise, Band
 from discreet.utility import associations
-from discreet.utility.moments import moments
+from discreet.utility.associations import moments
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import nothing_collected
 

@@ -8,8 +8,8 @@ import pytest
 from discreet import Microdata
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.record_rules import check_rules
-from discreet.utility.distributions import ks_two_sample
 from discreet.utility.row_novelty import new_rows
+from discreet.utility.two_sample_tests import ks_two_sample
 
 PARTS = ["RESREVENUE", "COMREVENUE", "INDREVENUE", "OTHREVENUE"]
 RULES = [f"TOTREVENUE == {' + '.join(PARTS)}", *(f"{name} >= 0" for name in PARTS)]

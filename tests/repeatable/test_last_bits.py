@@ -15,7 +15,7 @@ from discreet.synth import GaussianCopula
 from discreet.tables import Suppression, Table, Threshold, primary
 from discreet.tables.checking import highs
 from discreet.tables.rules.judging import Rule
-from discreet.utility.moments import changes, moments
+from discreet.utility.associations import changes, moments
 from discreet.utility.propensity_learners import _Factor
 
 PLACES = pl.DataFrame({"a": ["x"] * 40 + ["y"] * 2 + ["z"] * 30, "b": ["u", "v", "w"] * 24})

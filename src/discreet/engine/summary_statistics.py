@@ -23,7 +23,7 @@ def added_correlations(
     """Correlate columns of numbers over the records that know both, and count these.
 
     A correlation is the covariance of the records that know both, over the spreads of each column by itself, as in
-    `discreet.utility.moments`.
+    `discreet.utility.associations`.
 
     Examples
     --------

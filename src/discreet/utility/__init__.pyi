@@ -6,24 +6,6 @@ from discreet.utility.combining_rules import combine as combine
 from discreet.utility.density_overlap import densities as densities
 from discreet.utility.dependence_change import dependence as dependence
 from discreet.utility.detection import detection as detection
-from discreet.utility.distributions import (
-    critical_ks as critical_ks,
-)
-from discreet.utility.distributions import (
-    ecdf_interval as ecdf_interval,
-)
-from discreet.utility.distributions import (
-    ks_one_sample as ks_one_sample,
-)
-from discreet.utility.distributions import (
-    ks_two_sample as ks_two_sample,
-)
-from discreet.utility.distributions import (
-    paired_t as paired_t,
-)
-from discreet.utility.distributions import (
-    rank_sum as rank_sum,
-)
 from discreet.utility.donut_sweep import donut_settings as donut_settings
 from discreet.utility.estimators import estimator_quality as estimator_quality
 from discreet.utility.fit_comparison import compare_fits as compare_fits
@@ -69,5 +51,11 @@ from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_
 from discreet.utility.tabular import tabular as tabular
 from discreet.utility.train_on_synthetic import train_on_synthetic as train_on_synthetic
 from discreet.utility.transport_distance import transport as transport
+from discreet.utility.two_sample_tests import critical_ks as critical_ks
+from discreet.utility.two_sample_tests import ecdf_interval as ecdf_interval
+from discreet.utility.two_sample_tests import ks_one_sample as ks_one_sample
+from discreet.utility.two_sample_tests import ks_two_sample as ks_two_sample
+from discreet.utility.two_sample_tests import paired_t as paired_t
+from discreet.utility.two_sample_tests import rank_sum as rank_sum
 from discreet.utility.value_counts import category_coverage as category_coverage
 from discreet.utility.value_counts import value_counts as value_counts

@@ -12,12 +12,12 @@ import polars as pl
 
 from discreet.core.arrays import Flags
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.utility.associations import Moments, moments, paired_errors, pairs_table
+from discreet.utility.column_distributions import bin_edges
 from discreet.utility.column_loss import Kind
-from discreet.utility.distributions import ks_two_sample
 from discreet.utility.linked_files import LinkedFiles
-from discreet.utility.margin_tables import bin_edges
-from discreet.utility.moments import Moments, moments, paired_errors, pairs_table
 from discreet.utility.table_distances import Closed, group_breaks, grouped, side_by_side, table_distances
+from discreet.utility.two_sample_tests import ks_two_sample
 
 Groups = int | Mapping[str, Sequence[float]]
 Pair = tuple[Kind, pl.Series, pl.Series]

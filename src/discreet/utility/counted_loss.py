@@ -20,6 +20,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
+from discreet.utility.associations import Moments, changes, pairs_table
 from discreet.utility.coarseness import class_losses
 from discreet.utility.column_loss import Known, banded_loss, recoded_loss
 from discreet.utility.counted_cells import (
@@ -29,7 +30,6 @@ from discreet.utility.counted_cells import (
     counted_pairs,
     numbers_known,
 )
-from discreet.utility.moments import Moments, changes, pairs_table
 
 LISTED = 1_000_000
 """Records up to which all different values are listed, whatever the sample shows."""

@@ -18,15 +18,16 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.utility.margin_tables import (
+from discreet.utility.column_distributions import (
+    SamplePair,
     ecdf_table,
     histograms_table,
     levels_table,
     qq_table,
     quantiles_table,
+    sample_pair,
     shares_of,
 )
-from discreet.utility.sample_pairs import SamplePair, sample_pair
 from discreet.utility.table_distances import table_distances
 
 
