@@ -165,10 +165,10 @@ def test_what_is_counted_of_linked_records_equals_what_is_measured_in_memory(row
 
 
 def test_a_loss_past_memory_is_counted_and_one_of_unlinked_files_sampled(monkeypatch, expected):
-    from discreet.utility import information
+    from discreet.utility import loss_of_information
 
-    monkeypatch.setattr(information, "_MOST_CELLS", 1000)
-    monkeypatch.setattr(information, "_SAMPLED", 4000)
+    monkeypatch.setattr(loss_of_information, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(loss_of_information, "_SAMPLED", 4000)
     data = Microdata(people(1).lazy(), **ROLES)
     found = utility.information_loss(data, PLAN.apply(data, seed=1).data)
     assert found.value == pytest.approx(expected.utility["information_loss"].value, abs=1e-9)

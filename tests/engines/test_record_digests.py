@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from discreet import Microdata, compare
 from discreet.engine import record_digests
 from discreet.engine.record_digests import EqualRecords, Matched, RecordDigests, equal_records
-from discreet.utility.counted_novelty import equal_rows
-from discreet.utility.row_novelty import new_rows
+from discreet.utility.row_novelty import equal_rows, new_rows
 from engines.agreement import in_kind, why_no_spark
 
 KINDS = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb")

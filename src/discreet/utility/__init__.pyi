@@ -10,7 +10,6 @@ from discreet.utility.donut_sweep import donut_settings as donut_settings
 from discreet.utility.estimators import estimator_quality as estimator_quality
 from discreet.utility.fit_comparison import compare_fits as compare_fits
 from discreet.utility.fit_comparison import compare_model as compare_model
-from discreet.utility.information import information_loss as information_loss
 from discreet.utility.interval_overlap import ellipsoid_overlap as ellipsoid_overlap
 from discreet.utility.interval_overlap import interval_overlap as interval_overlap
 from discreet.utility.k_marginals import k_marginal as k_marginal
@@ -22,6 +21,7 @@ from discreet.utility.known_population import (
     population_tables as population_tables,
 )
 from discreet.utility.links_between_tables import linked_keys as linked_keys
+from discreet.utility.loss_of_information import information_loss as information_loss
 from discreet.utility.margin_change import margins as margins
 from discreet.utility.measure_agreement import improvement_factor as improvement_factor
 from discreet.utility.measure_agreement import stands_in as stands_in

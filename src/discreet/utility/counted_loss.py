@@ -21,9 +21,8 @@ from discreet.core.wording import percent
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
 from discreet.utility.associations import Moments, changes, pairs_table
-from discreet.utility.coarseness import class_losses
-from discreet.utility.column_loss import Known, banded_loss, recoded_loss
-from discreet.utility.counted_cells import (
+from discreet.utility.column_loss import Known, banded_loss, class_losses, recoded_loss
+from discreet.utility.information_sums import (
     BatchSums,
     ComparedColumn,
     InIntervals,
@@ -281,7 +280,7 @@ class _Counted:
         )
 
     def _meaning(self, value: float, changed: int, share: float) -> str:
-        from discreet.utility.information import told_of_loss
+        from discreet.utility.loss_of_information import told_of_loss
 
         empty = [name for name in self.losses if name not in self.columns or not self.sums[f"shown {name}"]]
         return told_of_loss(

@@ -17,8 +17,14 @@ from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.utility.associations import changes
-from discreet.utility.coarseness import cell_losses, class_losses
-from discreet.utility.column_loss import Kind, comparable_kind, linked_loss, unlinked_loss
+from discreet.utility.column_loss import (
+    Kind,
+    cell_losses,
+    class_losses,
+    comparable_kind,
+    linked_loss,
+    unlinked_loss,
+)
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
 from discreet.utility.table_distances import Closed
