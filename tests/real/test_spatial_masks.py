@@ -8,7 +8,7 @@ from discreet import Microdata
 from discreet.protect.masking_places.density_maps import SpatialRaster
 from discreet.protect.masking_places.donut_masking import DonutMask
 from discreet.risk.spatial_k import spatial_k
-from discreet.utility.spatial import clark_evans, zone_shares
+from discreet.utility.point_patterns import clark_evans, zone_shares
 
 
 @pytest.fixture(scope="module")

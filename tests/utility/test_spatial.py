@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect.masking_places.donut_masking import DonutMask
-from discreet.utility.point_patterns import NearestNeighborStatistics, smallest_rectangle
-from discreet.utility.spatial import clark_evans, zone_shares
+from discreet.utility.point_patterns import (
+    NearestNeighborStatistics,
+    clark_evans,
+    smallest_rectangle,
+    zone_shares,
+)
 
 HALVES = {
     "west": "POLYGON ((100000 400000, 102000 400000, 102000 404000, 100000 404000, 100000 400000))",

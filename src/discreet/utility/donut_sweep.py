@@ -17,7 +17,7 @@ from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.protect.masking_places.donut_masking import DonutMask, RadiusLaw
 from discreet.risk.spatial_k import spatial_k
-from discreet.utility.spatial import clark_evans, zone_shares
+from discreet.utility.point_patterns import clark_evans, zone_shares
 
 RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))
 """The settings of the published study, in meters."""
