@@ -108,7 +108,7 @@ def test_large_batches_give_the_same_as_small_ones(monkeypatch):
     records, background = rng.normal(size=(7, 6)), rng.normal(size=(5, 6))
     whole = attack.explain(bumpy, records, background).values
     for rows in (16, 64, 200):
-        monkeypatch.setattr("discreet.attack.explanations.shapley._ROWS_AT_ONCE", rows)
+        monkeypatch.setattr("discreet.attack.shapley._ROWS_AT_ONCE", rows)
         assert attack.explain(bumpy, records, background).values == pytest.approx(whole)
 
 
@@ -146,7 +146,7 @@ def test_values_do_not_depend_on_how_many_players_move_in_one_question(monkeypat
 
     groups = [[0, 6], [3], [1, 2], [5], [4]]
     whole = attack.shapley_values(predict, records, references, groups=groups)
-    monkeypatch.setattr("discreet.attack.explanations.shapley._ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("discreet.attack.shapley._ROWS_AT_ONCE", 4)
     np.testing.assert_allclose(
         attack.shapley_values(predict, records, references, groups=groups), whole, rtol=1e-12, atol=1e-13
     )

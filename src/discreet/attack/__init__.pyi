@@ -1,29 +1,3 @@
-from discreet.attack.explanations.explainers import shap_explainer as shap_explainer
-from discreet.attack.explanations.guarded_explanations import (
-    NoisyExplanation as NoisyExplanation,
-)
-from discreet.attack.explanations.guarded_explanations import (
-    RoundedExplanation as RoundedExplanation,
-)
-from discreet.attack.explanations.guarded_explanations import (
-    TopFeatures as TopFeatures,
-)
-from discreet.attack.explanations.guarded_explanations import (
-    explanation_fidelity as explanation_fidelity,
-)
-from discreet.attack.explanations.shapley import (
-    Explanation as Explanation,
-)
-from discreet.attack.explanations.shapley import (
-    explain as explain,
-)
-from discreet.attack.explanations.shapley import (
-    shapley_values as shapley_values,
-)
-from discreet.attack.explanations.shapley_reconstruction import (
-    shapley_reconstruction as shapley_reconstruction,
-)
-from discreet.attack.explanations.shapley_sweep import shapley_sweep as shapley_sweep
 from discreet.attack.graph_service.graph_convolution import (
     GraphConvolution as GraphConvolution,
 )
@@ -40,6 +14,10 @@ from discreet.attack.graph_service.node_injection import (
 from discreet.attack.graph_service.node_injection import (
     node_injection_scores as node_injection_scores,
 )
+from discreet.attack.guarded_explanations import NoisyExplanation as NoisyExplanation
+from discreet.attack.guarded_explanations import RoundedExplanation as RoundedExplanation
+from discreet.attack.guarded_explanations import TopFeatures as TopFeatures
+from discreet.attack.guarded_explanations import explanation_fidelity as explanation_fidelity
 from discreet.attack.models.membership import model_membership as model_membership
 from discreet.attack.models.structure import model_structure as model_structure
 from discreet.attack.published_tables.counting_queries import (
@@ -72,5 +50,11 @@ from discreet.attack.releases.membership import membership as membership
 from discreet.attack.releases.quasi_identifiers import quasi_identifier_attack as quasi_identifier_attack
 from discreet.attack.releases.shadow_models import shadow_membership as shadow_membership
 from discreet.attack.releases.singling_out import singling_out as singling_out
+from discreet.attack.shapley import Explanation as Explanation
+from discreet.attack.shapley import explain as explain
+from discreet.attack.shapley import shap_explainer as shap_explainer
+from discreet.attack.shapley import shapley_values as shapley_values
+from discreet.attack.shapley_attack import shapley_reconstruction as shapley_reconstruction
+from discreet.attack.shapley_attack import shapley_sweep as shapley_sweep
 from discreet.attack.success import Tally as Tally
 from discreet.attack.success import measured as measured

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.attack.explanations.explainers import Explaining
-from discreet.attack.explanations.features import Feature, features_of
-from discreet.attack.explanations.guarded_explanations import Guard, explanation_fidelity
-from discreet.attack.explanations.inversion import Inverse
+from discreet.attack.explanation_inversion import Feature, Inverse, features_of
+from discreet.attack.guarded_explanations import Guard, explanation_fidelity
+from discreet.attack.shapley import Explaining
 from discreet.attack.success import Tally, excess
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import InputError, ParameterError
