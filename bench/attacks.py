@@ -18,7 +18,7 @@ Where the two differ, and why:
   so in 1.1.0). Here the distance counts in both directions, as a share of the true number.
 - It takes no seed. Here the same seed gives the same answer.
 - It fits a curve to correct for the size of the control; here the counts of a smaller control are extrapolated without
-  a form (`discreet.attack.releases.control_size`).
+  a form (`discreet.attack.singling_out_attack`).
 - Its multivariate predicates are random tries; here they are searched greedily and down random trees.
 
 Seconds are of the clock and of the processor: on a busy machine only the latter mean something. Seen on two cores:

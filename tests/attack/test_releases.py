@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from attack.populations import copying, people
 from discreet import Microdata, attack
-from discreet.attack.releases.control_size import at_size
-from discreet.attack.releases.guessing import Secret, blind_guess, is_right
-from discreet.attack.releases.victims import OVERLAP
+from discreet.attack.attribute_inference import Secret, blind_guess, is_right
+from discreet.attack.singling_out_attack import at_size
 from discreet.attack.success import FEW_TRIES, NO_CONTROL, SURE_CONTROL, WEAK_ATTACK
+from discreet.attack.victims import OVERLAP
 from discreet.core.caveats import code_of
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, attack, utility
-from discreet.attack.releases.attribute_attack import blind_scores, scores_of
+from discreet.attack.trained_attribute_attack import blind_scores, scores_of
 
 # Percent: real, CART, TVAE, relational, a priori.
 STUDY = {

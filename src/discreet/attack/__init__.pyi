@@ -1,3 +1,4 @@
+from discreet.attack.attribute_inference import inference as inference
 from discreet.attack.graph_service.graph_convolution import (
     GraphConvolution as GraphConvolution,
 )
@@ -18,6 +19,8 @@ from discreet.attack.guarded_explanations import NoisyExplanation as NoisyExplan
 from discreet.attack.guarded_explanations import RoundedExplanation as RoundedExplanation
 from discreet.attack.guarded_explanations import TopFeatures as TopFeatures
 from discreet.attack.guarded_explanations import explanation_fidelity as explanation_fidelity
+from discreet.attack.linkability_attack import linkability as linkability
+from discreet.attack.membership_inference import membership as membership
 from discreet.attack.models.membership import model_membership as model_membership
 from discreet.attack.models.structure import model_structure as model_structure
 from discreet.attack.published_tables.counting_queries import (
@@ -40,21 +43,16 @@ from discreet.attack.published_tables.planned_tables import (
 )
 from discreet.attack.published_tables.reconstruction import reconstruct as reconstruct
 from discreet.attack.published_tables.reconstruction_audit import audit_reconstruction as audit_reconstruction
-from discreet.attack.releases.attribute_attack import attribute_attack as attribute_attack
-from discreet.attack.releases.attribute_reconstruction import (
-    attribute_reconstruction as attribute_reconstruction,
-)
-from discreet.attack.releases.inference import inference as inference
-from discreet.attack.releases.linkability import linkability as linkability
-from discreet.attack.releases.membership import membership as membership
-from discreet.attack.releases.quasi_identifiers import quasi_identifier_attack as quasi_identifier_attack
-from discreet.attack.releases.shadow_models import shadow_membership as shadow_membership
-from discreet.attack.releases.singling_out import singling_out as singling_out
+from discreet.attack.quasi_identifiers import quasi_identifier_attack as quasi_identifier_attack
+from discreet.attack.repeated_releases import attribute_reconstruction as attribute_reconstruction
+from discreet.attack.shadow_models import shadow_membership as shadow_membership
 from discreet.attack.shapley import Explanation as Explanation
 from discreet.attack.shapley import explain as explain
 from discreet.attack.shapley import shap_explainer as shap_explainer
 from discreet.attack.shapley import shapley_values as shapley_values
 from discreet.attack.shapley_attack import shapley_reconstruction as shapley_reconstruction
 from discreet.attack.shapley_attack import shapley_sweep as shapley_sweep
+from discreet.attack.singling_out_attack import singling_out as singling_out
 from discreet.attack.success import Tally as Tally
 from discreet.attack.success import measured as measured
+from discreet.attack.trained_attribute_attack import attribute_attack as attribute_attack

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from discreet import engine
-from discreet.attack.releases.inference import inference
-from discreet.attack.releases.linkability import linkability
-from discreet.attack.releases.membership import membership
-from discreet.attack.releases.singling_out import singling_out
+from discreet.attack.attribute_inference import inference
+from discreet.attack.linkability_attack import linkability
+from discreet.attack.membership_inference import membership
+from discreet.attack.singling_out_attack import singling_out
 from discreet.core.errors import InputError
 from discreet.core.results import Measure
 from discreet.microdata import Microdata

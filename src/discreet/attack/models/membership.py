@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.attack.membership_inference import LIRA, Scores, judged, roc_figures
 from discreet.attack.models.structure import SACRO
-from discreet.attack.releases.membership import LIRA, Scores, judged, roc_figures
-from discreet.attack.releases.victims import drawn
 from discreet.attack.success import RISK_FIGURES, measured
+from discreet.attack.victims import drawn
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import InputError, ParameterError

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.releases.membership import LIRA, Scores, roc_figures
+from discreet.attack.membership_inference import LIRA, Scores, roc_figures
 from discreet.attack.success import RISK_FIGURES, Tally, measured
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
@@ -33,6 +33,7 @@ from discreet.risk.equivalence_classes import records_only
 
 if TYPE_CHECKING:
     from discreet.synth.synthesizer import Synthesizer
+
 
 _NEIGHBORS = 5
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.attack.releases.guessing import Clues, secrets_of
-from discreet.attack.releases.victims import victims_of
+from discreet.attack.attribute_inference import Clues, secrets_of
+from discreet.attack.victims import victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import ColumnError, InputError, ParameterError

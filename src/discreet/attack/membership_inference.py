@@ -2,7 +2,7 @@
 
 Two attackers need nothing but the release. The one looks how near the closest released record is. The other asks
 whether the release is denser around the person than people in general are, and so is not misled by places where many
-live. The third (`discreet.attack.releases.shadow_models`) knows the generator, and refits it with and without the
+live. The third (`discreet.attack.shadow_models`) knows the generator, and refits it with and without the
 person.
 
 An attacker decides by a cut: nearer than so much, and the person was in it. The cut, and which attacker is to be
@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.releases.victims import Victims, drawn, victims_of
 from discreet.attack.success import RISK_FIGURES, Tally, measured
+from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
 from discreet.core.errors import ColumnError, ParameterError

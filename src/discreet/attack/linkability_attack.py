@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.attack.releases.victims import Victims, drawn, victims_of
 from discreet.attack.success import OPINION, REFERENCE, RISK_FIGURES, Tally, measured
+from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.errors import ColumnError, ParameterError
@@ -31,6 +31,14 @@ from discreet.numerics.distance.space import Distance, MixedSpace
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     first, second = _halves(pair.keys, pair.columns)
     return {"control": pair.holdout, "columns": (list(first), list(second))}
+
+
+def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give the keys to one side and the rest to the other, or every second column to each where that is not two."""
+    first = tuple(name for name in keys if name in names)
+    if not first or len(first) == len(names):
+        first = tuple(names[::2])
+    return first, tuple(name for name in names if name not in first)
 
 
 @measure(
@@ -190,14 +198,6 @@ def _sides(
             "Linking needs two columns at least. Name what each file knows with columns=([…], […])."
         )
     return first, second
-
-
-def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the keys to one side and the rest to the other, or every second column to each where that is not two."""
-    first = tuple(name for name in keys if name in names)
-    if not first or len(first) == len(names):
-        first = tuple(names[::2])
-    return first, tuple(name for name in names if name not in first)
 
 
 def _linked(
