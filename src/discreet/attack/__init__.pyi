@@ -1,28 +1,17 @@
 from discreet.attack.attribute_inference import inference as inference
-from discreet.attack.graph_service.graph_convolution import (
-    GraphConvolution as GraphConvolution,
-)
-from discreet.attack.graph_service.graph_convolution import (
-    LocalService as LocalService,
-)
-from discreet.attack.graph_service.graph_convolution import (
-    train_graph_convolution as train_graph_convolution,
-)
-from discreet.attack.graph_service.link_stealing import link_stealing as link_stealing
-from discreet.attack.graph_service.node_injection import (
-    baseline_scores as baseline_scores,
-)
-from discreet.attack.graph_service.node_injection import (
-    node_injection_scores as node_injection_scores,
-)
+from discreet.attack.graph_convolution import GraphConvolution as GraphConvolution
+from discreet.attack.graph_convolution import LocalService as LocalService
+from discreet.attack.graph_convolution import train_graph_convolution as train_graph_convolution
 from discreet.attack.guarded_explanations import NoisyExplanation as NoisyExplanation
 from discreet.attack.guarded_explanations import RoundedExplanation as RoundedExplanation
 from discreet.attack.guarded_explanations import TopFeatures as TopFeatures
 from discreet.attack.guarded_explanations import explanation_fidelity as explanation_fidelity
+from discreet.attack.link_stealing_attack import link_stealing as link_stealing
 from discreet.attack.linkability_attack import linkability as linkability
 from discreet.attack.membership_inference import membership as membership
-from discreet.attack.models.membership import model_membership as model_membership
-from discreet.attack.models.structure import model_structure as model_structure
+from discreet.attack.model_membership_inference import model_membership as model_membership
+from discreet.attack.node_injection import baseline_scores as baseline_scores
+from discreet.attack.node_injection import node_injection_scores as node_injection_scores
 from discreet.attack.published_tables.counting_queries import (
     answer_queries as answer_queries,
 )
@@ -53,6 +42,7 @@ from discreet.attack.shapley import shapley_values as shapley_values
 from discreet.attack.shapley_attack import shapley_reconstruction as shapley_reconstruction
 from discreet.attack.shapley_attack import shapley_sweep as shapley_sweep
 from discreet.attack.singling_out_attack import singling_out as singling_out
+from discreet.attack.structural_attack import model_structure as model_structure
 from discreet.attack.success import Tally as Tally
 from discreet.attack.success import measured as measured
 from discreet.attack.trained_attribute_attack import attribute_attack as attribute_attack

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.attack.models.membership import model_membership
-from discreet.attack.models.structure import model_structure
+from discreet.attack.model_membership_inference import model_membership
+from discreet.attack.structural_attack import model_structure
 from discreet.core.wording import percent
 from discreet.outputs.findings import Finding
 from discreet.outputs.settings import OutputPolicy

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet.attack.membership_inference import LIRA, Scores, judged, roc_figures
-from discreet.attack.models.structure import SACRO
+from discreet.attack.structural_attack import SACRO
 from discreet.attack.success import RISK_FIGURES, measured
 from discreet.attack.victims import drawn
 from discreet.core.arrays import Flags, Floats, Integers

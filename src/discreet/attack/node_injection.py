@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.attack.graph_service.graph_convolution import GraphService
+from discreet.attack.graph_convolution import GraphService
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.number_arrays import numbers_of, rows_of
@@ -73,7 +73,7 @@ def node_injection_scores(
 
     Examples
     --------
-    >>> from discreet.attack.graph_service.graph_convolution import GraphConvolution, LocalService
+    >>> from discreet.attack.graph_convolution import GraphConvolution, LocalService
     >>> line = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     >>> model = GraphConvolution((np.eye(2), np.diag([1.0, 2.0])))
     >>> service = LocalService(line, np.eye(3)[:, :2], model)

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from discreet.attack.graph_service.graph_convolution import GraphService, square_matrix
-from discreet.attack.graph_service.node_injection import (
+from discreet.attack.graph_convolution import GraphService, square_matrix
+from discreet.attack.node_injection import (
     Baseline,
     NotApplicableError,
     Similarity,
@@ -137,7 +137,7 @@ def link_stealing(
 
     Examples
     --------
-    >>> from discreet.attack.graph_service.graph_convolution import GraphConvolution, LocalService
+    >>> from discreet.attack.graph_convolution import GraphConvolution, LocalService
     >>> ring = np.roll(np.eye(8), 1, axis=1) + np.roll(np.eye(8), -1, axis=1)
     >>> rng = np.random.default_rng(1)
     >>> model = GraphConvolution((rng.normal(size=(3, 4)), rng.normal(size=(4, 2))))

@@ -1,1 +1,0 @@
-"""What does a service that answers from a network of people give away about who knows whom?"""

@@ -1,1 +1,0 @@
-"""Attacks against a trained model: what it holds of its training records, and whether it gives members away."""
