@@ -26,7 +26,7 @@ HOUSE = Path(__file__).resolve().parent.parent / "src" / "discreet"
 
 
 class Coded(NamedTuple):
-    """Queries in numbers, as `discreet.attack.published_tables.counting_queries.Coded` has them."""
+    """Queries in numbers, as `discreet.attack.counting_queries.Coded` has them."""
 
     starts: Any
     factors: Any
@@ -45,10 +45,10 @@ def projection_alone() -> Any:
         room = types.ModuleType(name)
         room.__path__ = [str(folder)]
         sys.modules[name] = room
-    queries: Any = types.ModuleType("discreet.attack.published_tables.counting_queries")
+    queries: Any = types.ModuleType("discreet.attack.counting_queries")
     queries.Coded = Coded
     sys.modules[queries.__name__] = queries
-    return importlib.import_module("discreet.attack.published_tables.projection")
+    return importlib.import_module("discreet.attack.relaxed_projection")
 
 
 def block() -> tuple[Coded, np.ndarray]:

@@ -15,15 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.attack.published_tables.counting_queries import (
-    Coded,
-    Query,
-    Schema,
-    coded_queries,
-    codes_of,
-    records_of,
-)
-from discreet.attack.published_tables.projection import Device, Projection
+from discreet.attack.counting_queries import Coded, Query, Schema, coded_queries, codes_of, records_of
+from discreet.attack.relaxed_projection import Device, Projection
 from discreet.core.arrays import Flags, Floats, Integers, Singles
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import InputError, ParameterError

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.attack.published_tables.counting_queries import Coded
+from discreet.attack.counting_queries import Coded
 from discreet.core.arrays import Floats, Integers, Singles
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import generator
@@ -68,7 +68,7 @@ class Projection:
                     waiting.append(pool.submit(self._on_processor, run + 2 * threads))
 
     def _on_processor(self, run: int) -> Singles:
-        from discreet.attack.published_tables.projection_kernel import members_of, projected
+        from discreet.attack.projection_kernels import members_of, projected
 
         theta, rng = self.start(run)
         members, bounds = members_of(self.coded.factors)
@@ -89,7 +89,7 @@ class Projection:
 
     def answers(self, p: Singles) -> Floats:
         """The share that each query counts, given the chances of a run."""
-        from discreet.attack.published_tables.projection_kernel import answered, factored, members_of
+        from discreet.attack.projection_kernels import answered, factored, members_of
 
         members, bounds = members_of(self.coded.factors)
         s = np.empty((len(bounds) - 1, p.shape[1]), dtype=np.float32)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.attack.published_tables.counting_queries import records_of
-from discreet.attack.published_tables.reconstruction import DICK_2023, FREQUENCY
+from discreet.attack.counting_queries import records_of
+from discreet.attack.ranked_reconstruction import DICK_2023, FREQUENCY
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name

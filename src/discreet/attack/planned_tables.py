@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from discreet.attack.published_tables.counting_queries import Schema, records_of
-from discreet.attack.published_tables.projection import Device
-from discreet.attack.published_tables.reconstruction import DICK_2023, ONLY_WHAT_IS_BEHIND, reconstruct
-from discreet.attack.published_tables.reconstruction_audit import SANCHEZ_2024, audit_reconstruction
+from discreet.attack.counting_queries import Schema, records_of
+from discreet.attack.ranked_reconstruction import DICK_2023, ONLY_WHAT_IS_BEHIND, reconstruct
+from discreet.attack.reconstruction_audit import SANCHEZ_2024, audit_reconstruction
+from discreet.attack.relaxed_projection import Device
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -20,9 +20,10 @@ from discreet.core.randomness import fresh_seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 
-if TYPE_CHECKING:  # whoever asks for the cards of attacks needs no tables
+if TYPE_CHECKING:
     from discreet.tables import ProtectedTable, SuppressionResult, Table
     from discreet.tables.protecting import TableProtection
+
 
 Published: TypeAlias = "Table | ProtectedTable | SuppressionResult"
 

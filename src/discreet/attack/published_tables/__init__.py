@@ -1,1 +1,0 @@
-"""What could be rebuilt from published tables, and what would that disclose?"""
