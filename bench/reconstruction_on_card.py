@@ -40,7 +40,6 @@ def projection_alone() -> Any:
     for name, folder in (
         ("discreet", HOUSE),
         ("discreet.attack", HOUSE / "attack"),
-        ("discreet.attack.published_tables", HOUSE / "attack" / "published_tables"),
     ):
         room = types.ModuleType(name)
         room.__path__ = [str(folder)]

@@ -282,8 +282,8 @@ def _side_by_side(trials: Mapping[str, Trial]) -> pl.DataFrame:
 
 # How does an attacker guess a column from the others? Nearest neighbor, forest and boosted trees, on a release alone.
 #
-# Every way of guessing learns from the released records and answers for the people it is asked about. Labels are guessed
-# as codes; a number is guessed so that it is often near, by medians and not by means.
+# Every way of guessing learns from the released records and answers for the people it is asked about. Labels are
+# guessed as codes; a number is guessed so that it is often near, by medians and not by means.
 
 
 Method = Literal["nearest", "forest", "boosted"]

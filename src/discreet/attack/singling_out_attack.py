@@ -433,11 +433,11 @@ def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: Victi
 
 # How often would predicates single somebody out in a control as large as the original?
 #
-# Whether a description fits exactly one person depends on how many people there are. Where the control is larger, some of
-# its people are drawn. Where it is smaller, nobody can be added: the counts that were seen are taken as draws of a
-# Poisson law whose rate differs from predicate to predicate, the law of the rates is estimated without assuming its form
-# (the maximum-likelihood mixture of Kiefer and Wolfowitz, by EM), and the chance of exactly one match is computed at the
-# size of the original. The estimate is worth fewer tries than were made; a bootstrap says how many.
+# Whether a description fits exactly one person depends on how many people there are. Where the control is larger, some
+# of its people are drawn. Where it is smaller, nobody can be added: the counts that were seen are taken as draws of a
+# Poisson law whose rate differs from predicate to predicate, the law of the rates is estimated without assuming its
+# form (the maximum-likelihood mixture of Kiefer and Wolfowitz, by EM), and the chance of exactly one match is computed
+# at the size of the original. The estimate is worth fewer tries than were made; a bootstrap says how many.
 
 
 _MOST_MATCHES = 24  # matches in the control; with more, exactly one at a larger size is out of reach

@@ -1,4 +1,8 @@
-"""An original and the files held against it, brought to the same columns in memory."""
+"""An original and the files held against it: the same columns, one precision, and tables side by side in memory.
+
+Which columns can be compared, and what may be concluded from it, depends on where the files come from. Numbers of two
+files are the same when they are at the precision that both have.
+"""
 
 from __future__ import annotations
 
@@ -318,9 +322,6 @@ def names_checked(original: Microdata, names: str | Sequence[str], what: str) ->
 #
 # The arithmetic is the engine's (`discreet.engine.precision`); measures that count classes get it there. Measures that
 # hold whole tables in memory bring them to one precision here, once, and tell their readers.
-
-
-__all__ = ["Agreed", "Setting", "precise_alike"]
 
 
 @dataclass(frozen=True)

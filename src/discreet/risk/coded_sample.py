@@ -1,4 +1,7 @@
-"""A sample as population models see it: coded key combinations, their counts, and the size of the population."""
+"""A sample as population models see it: coded key combinations, their counts, and the size of the population.
+
+How far an estimate could be off because another sample had been drawn is told by leaving out groups of its records.
+"""
 
 from __future__ import annotations
 

@@ -246,8 +246,8 @@ def _largest(ours: Floats, theirs: Floats, reach: float) -> Found:
 # Do released records keep closer to the people they were made from than to people who were not used?
 #
 # Of the record closest to a newcomer, among the ``n`` originals and ``h`` hold-out people together, an original is the
-# owner with chance ``n / (n + h)``. What is seen is held against that chance, so that the share means the same for every
-# size of the hold-out: one half for newcomers, one for copies.
+# owner with chance ``n / (n + h)``. What is seen is held against that chance, so that the share means the same for
+# every size of the hold-out: one half for newcomers, one for copies.
 
 
 _NORMAL = 1.96

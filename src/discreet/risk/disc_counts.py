@@ -1,4 +1,4 @@
-"""Count the points in many discs at once, also within groups, without ever listing them.
+"""How many points, or how many people, are in each of many discs? Counted at once, without ever listing them.
 
 Groups are laid side by side along one more axis, further apart than the largest disc is wide. Within a group that
 axis adds nothing to a distance, across groups it adds too much, so one tree and one query serve all groups.

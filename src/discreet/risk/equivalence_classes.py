@@ -1,4 +1,4 @@
-"""In whom is company counted, and who is in no class at all? The words and figures that class measures share."""
+"""What do measures of equivalence classes share? In whom company is counted, who is in no class, and detail tables."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-# The detail tables that the measures of this room share: class sizes, classes and records.
+# Detail tables: class sizes, classes and records.
 
 
 def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> Detail:

@@ -1,4 +1,4 @@
-"""Match records on several columns at once, each up to a tolerance of its own."""
+"""Match records on several columns at once, each up to a tolerance of its own or by how similar numbers are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every set of keys up to a size, looked at from the class table instead of the records.
+"""Every set of keys up to a size, looked at from the class table, and the minimal sample uniques on them.
 
 Key values become codes once; a set of keys is then one whole number for each row of the class table, and its
 classes are counted by that number.

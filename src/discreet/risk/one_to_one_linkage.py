@@ -1,4 +1,4 @@
-"""Two files and who is who in them: by their rows, or by a column of both."""
+"""Two files and who is who in them: by their rows, by a column of both, or by pairing everybody once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who is alone with their key values in the original and again in the release?"""
+"""Who is alone with their key values in the original and again in the release?
+
+Alone on all keys, or already on a few of many columns: the second are the special uniques that come back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An original and its synthetic copies, made comparable once for all targets."""
+"""An original and its synthetic copies, made comparable once for all targets, and what is said of them in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How strongly do two columns hang together? Correlation, Cramér's V, correlation ratio and Theil's U of many pairs.
+"""How strongly do two columns hang together, and do means, variances and relations between numbers survive?
+
+Correlation, Cramér's V, correlation ratio and Theil's U of many pairs, and moments before and after.
 
 Files that are too large to hold are counted where the data is: Pearson's correlation and the correlation ratio are
 sums, which an engine adds up over all records. Ranks need all values of a column beside each other: Spearman's

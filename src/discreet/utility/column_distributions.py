@@ -1,4 +1,7 @@
-"""One column of two files as two distributions: values in order with their weights, and what can be said of them."""
+"""One column of two files as two distributions: values in order with their weights, and what can be said of them.
+
+Numbers that a query engine cannot list are tallied in intervals; tables and pictures of margins are made from either.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +215,8 @@ _IN_INTERVALS = (
 #
 # The cuts are quantiles of a random sample of both files; all records of both are then counted between them where the
 # data is. What falls into one interval counts as its mean, so that no share below a cut is off at all, and none between
-# two cuts by more than what lies between them. The smallest and the largest number of a file are intervals of their own.
+# two cuts by more than what lies between them. The smallest and the largest number of a file are intervals of their
+# own.
 
 
 MOST_LISTED = 100_000

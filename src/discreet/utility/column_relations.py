@@ -1,4 +1,7 @@
-"""Do columns still rise and fall together? Kendall's rank correlation of every pair."""
+"""Do columns still hang together in one table or in many small ones? Three looks that evaluations of excerpts take.
+
+Kendall's rank correlation of every pair, slopes in every group of people, and principal components.
+"""
 
 from __future__ import annotations
 

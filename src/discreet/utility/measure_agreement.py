@@ -1,4 +1,7 @@
-"""Does one measure stand in for another? A quick measure of the records, and the quality of tables made from them."""
+"""Does one measure stand in for another? A quick measure of the records, and the quality of tables made from them.
+
+How many times nearer to perfect one figure is than another stands here as well.
+"""
 
 from __future__ import annotations
 

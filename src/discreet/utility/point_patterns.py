@@ -1,4 +1,7 @@
-"""How clustered are points? The average nearest neighbor, and the smallest rectangle around them.
+"""Does the map still look the same? What a shift of locations costs.
+
+Clark-Evans compares the mean distance to the nearest neighbor with that of points strewn at random in the smallest
+rectangle around them; the shares by zone show whether an analysis by district would come to other results.
 
 References
 ----------
@@ -113,12 +116,6 @@ def smallest_rectangle(xy: Floats) -> float:
         for start in range(0, len(corners), block)
     ]
     return float(np.concatenate(areas).min())
-
-
-# Does the map still look the same? What a shift of locations costs.
-#
-# Clark-Evans compares the mean distance to the nearest neighbor with that of points strewn at random; the shares by zone
-# show whether an analysis by district would come to other results.
 
 
 _MOST_LEVELS = 100

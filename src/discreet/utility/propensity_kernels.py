@@ -1,4 +1,7 @@
-"""The design matrix, row by row: its few entries that are not zero, made when they are needed and never stored."""
+"""Loops of propensity models: rows of the design matrix, and the splits of a tree that are worth their cost.
+
+Of a row of the matrix only the few entries that are not zero are made, when they are needed, and never stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every propensity model hands back, and the distances between the scores of the two files."""
+"""Models of which file a record came from: logistic or linear, a tree, boosting, or a function of the user's own.
+
+Every model is prepared for a stack of two files and hands back a `Fit`, whose scores are held against each other.
+"""
 
 from __future__ import annotations
 

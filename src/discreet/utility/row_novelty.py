@@ -1,4 +1,8 @@
-"""Are the released records new, or real ones in disguise? Shares of new rows over a range of tolerances."""
+"""Are the released records new, or real ones in disguise? Shares of new rows over a range of tolerances.
+
+In a release that is too large to hold, records that are equal to real ones are counted over all records. Who comes back
+almost unchanged is not looked for there: that takes distances between records, and so the records themselves.
+"""
 
 from __future__ import annotations
 
@@ -73,11 +77,6 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
             "precision": stated_precision(precision, agreed.parameters),
         },
     )
-
-
-# Do real records come back in a release that is too large to hold? Equal ones are counted over all records.
-#
-# Who comes back almost unchanged is not looked for: that takes distances between records, and so the records themselves.
 
 
 _SURE = 0.01

@@ -1,4 +1,7 @@
-"""Were the rules of a file learned, or are they kept by chance? Compliance against what independence would give."""
+"""Are the rules of a file kept, and were they learned or are they kept by chance?
+
+Compliance is held against what independence would give; records that say what cannot be are counted.
+"""
 
 from __future__ import annotations
 

@@ -144,9 +144,9 @@ def same_cells(first: npt.ArrayLike, second: npt.ArrayLike, names: tuple[str, st
 
 # How far apart are two tables of counts? Every measure of the table literature, from two vectors of the same cells.
 #
-# Original counts are o, synthetic ones s; their totals n and m; c = m / (n + m). A correct synthesis draws s given o, so
-# that s - o c/(1-c) has variance of about c (s + o): that is what the standardized forms (``S_…``) are held against, and
-# why they are about 1 for a correct synthesis, whatever the sizes.
+# Original counts are o, synthetic ones s; their totals n and m; c = m / (n + m). A correct synthesis draws s given o,
+# so that s - o c/(1-c) has variance of about c (s + o): that is what the standardized forms (``S_…``) are held against,
+# and why they are about 1 for a correct synthesis, whatever the sizes.
 
 
 SpecksOrder = Literal["score", "group"]

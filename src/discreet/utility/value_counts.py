@@ -1,4 +1,7 @@
-"""Is every value of every column still as frequent? Errors of counts, in people or in percent, whichever is less."""
+"""Is every value of every column still as frequent, and do rare ones come back?
+
+Errors of counts are given in people or in percent, whichever is less.
+"""
 
 from __future__ import annotations
 
