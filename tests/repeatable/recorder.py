@@ -186,7 +186,7 @@ def _without_places(text: str) -> str:
 def name_of(test: str) -> str:
     """Name a test whatever module it is in, if it is an example in a docstring: these move.
 
-    >>> name_of("src/discreet/risk/k_anonymity.py::discreet.risk.k_anonymity.k_anonymity")
+    >>> name_of("src/discreet/risk/classes/k_anonymity.py::discreet.risk.classes.k_anonymity.k_anonymity")
     'example k_anonymity'
     """
     file, _, own = test.partition("::")

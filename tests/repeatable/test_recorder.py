@@ -78,7 +78,7 @@ def test_answers_that_differ_by_themselves_are_left_out_and_others_are_not():
 
 
 def test_an_example_has_the_same_name_in_whatever_module_it_is():
-    one = name_of("src/discreet/risk/k_anonymity.py::discreet.risk.k_anonymity.k_anonymity")
+    one = name_of("src/discreet/risk/classes/k_anonymity.py::discreet.risk.classes.k_anonymity.k_anonymity")
     assert one == name_of("src/discreet/risk/k_anonymity.py::discreet.risk.k_anonymity.k_anonymity")
     assert name_of("tests/test_names.py::test_a") == "tests/test_names.py::test_a"
 
