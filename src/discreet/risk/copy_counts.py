@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.randomness import Seed, generator
@@ -42,6 +41,8 @@ class Found:
     @property
     def share_beyond_chance(self) -> float:
         """The share of the people found beyond chance; 0 where chance gives as many once in a hundred times."""
+        from scipy import stats
+
         # The count by chance is itself a count: it may have been larger by about its root.
         seen, usual = self.people / self.grown, self.by_chance / self.grown
         usual += np.sqrt(2 * usual) + 0.15
