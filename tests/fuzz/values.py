@@ -104,7 +104,7 @@ def fitting(annotation: Any, depth: int = 3) -> st.SearchStrategy[Any]:
     if origin in (typing.Union, types.UnionType):
         return st.one_of([fitting(part, depth) for part in inner])
     if origin is typing.Annotated:
-        return fitting(inner[0], depth)
+        return _at_limits(fitting(inner[0], depth), inner[0], inner[1:])
     if annotation is bool:
         return st.booleans()
     if annotation is int:
@@ -125,6 +125,23 @@ def fitting(annotation: Any, depth: int = 3) -> st.SearchStrategy[Any]:
     if isinstance(annotation, type):
         return _of_class(annotation, depth)
     return st.one_of(_COLUMN, _COUNTS, WRONG)
+
+
+def _at_limits(
+    plain: st.SearchStrategy[Any], kind: Any, constraints: tuple[Any, ...]
+) -> st.SearchStrategy[Any]:
+    """Values of a type, and those that stand at its limits, on either side."""
+    ends = [
+        end
+        for one in constraints
+        for name in ("least", "most", "bound")
+        if isinstance(end := getattr(one, name, None), int | float)
+    ]
+    choices = [choice for one in constraints for choice in getattr(one, "choices", ())]
+    if kind in (int, float) and ends:
+        step = 1 if kind is int else 1e-9
+        choices += [kind(end + move) for end in ends for move in (-step, 0, step)]
+    return st.one_of(plain, st.sampled_from(choices)) if choices else plain
 
 
 def _of_class(kind: type, depth: int) -> st.SearchStrategy[Any]:

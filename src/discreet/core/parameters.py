@@ -25,6 +25,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
+from discreet.core.constraints import kept, phrase_of
 from discreet.core.errors import ColumnError, ParameterError, not_microdata
 
 P = ParamSpec("P")
@@ -64,10 +65,15 @@ def fault(value: Any, annotation: Any, *, plain: bool = False) -> str | None:
     --------
     >>> fault(3, int), fault("3", int), fault(True, int | None)
     (None, 'a whole number', 'a whole number or nothing')
+    >>> from discreet.core.constraints import AtLeast
+    >>> fault(1, typing.Annotated[int, AtLeast(2)] | None), fault("1", typing.Annotated[int, AtLeast(2)])
+    ('a whole number of at least 2 or nothing', 'a whole number')
     >>> fault(float("nan"), float), fault("mean", typing.Literal["mean", "median"]), fault([1, "a"], Sequence[int])
     ('a number', None, 'a list of whole numbers')
     """
-    return None if _fits(value, annotation, plain) else _in_words(annotation)
+    if not _fits(value, annotation, plain):
+        return _in_words(annotation)
+    return None if _fits(value, annotation, plain, limits=True) else _in_words(annotation, limits=True)
 
 
 def check(value: Any, annotation: Any, name: str, *, where: str = "", plain: bool = False) -> None:
@@ -83,7 +89,8 @@ def check(value: Any, annotation: Any, name: str, *, where: str = "", plain: boo
     if entry is not None:
         given = f"; see the entry of '{entry}'"
     else:
-        given = "" if isinstance(value, str) and "'" in wanted else f", not {_kind_of(value)}"
+        of_choice = isinstance(value, str) and "'" in wanted
+        given = "" if of_choice or _fits(value, annotation, plain) else f", not {_kind_of(value)}"
     raise ParameterError(f"{f'{where}: ' if where else ''}{name} must be {wanted}{given}.")
 
 
@@ -97,8 +104,7 @@ def as_plain_list(value: Any, annotation: Any) -> Any:
     """
     if not hasattr(value, "__array__") or not (hasattr(value, "tolist") or hasattr(value, "to_list")):
         return value
-    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    kinds = {get_origin(option) or option for option in options}
+    kinds = {get_origin(option) or option for option in _options(annotation)}
     if (
         Any in kinds
         or not kinds & set(_LISTS)
@@ -265,16 +271,17 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {item.name: hints[item.name] for item in fields(kind)} if is_dataclass(kind) else {}
 
 
-def _fits(value: Any, annotation: Any, plain: bool) -> bool:
+def _fits(value: Any, annotation: Any, plain: bool, *, limits: bool = False) -> bool:
     origin = get_origin(annotation)
     if annotation is Any or annotation is object or isinstance(annotation, TypeVar):
         return True
     if annotation is None or annotation is type(None):
         return value is None
     if origin in (Union, types.UnionType):
-        return any(_fits(value, option, plain) for option in get_args(annotation))
+        return any(_fits(value, option, plain, limits=limits) for option in get_args(annotation))
     if origin is typing.Annotated:
-        return _fits(value, get_args(annotation)[0], plain)
+        kind, *constraints = get_args(annotation)
+        return _fits(value, kind, plain, limits=limits) and (not limits or kept(value, tuple(constraints)))
     if origin is Literal:
         return any(type(value) is type(option) and value == option for option in get_args(annotation))
     if annotation is bool:
@@ -293,12 +300,14 @@ def _fits(value: Any, annotation: Any, plain: bool) -> bool:
     if kind is type or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return True
     if issubclass(kind, Mapping):
-        return isinstance(value, Mapping) and _all_fit_mapping(value, get_args(annotation), plain)
+        return isinstance(value, Mapping) and _all_fit_mapping(value, get_args(annotation), plain, limits)
     if kind in _LISTS:
         inside = get_args(annotation)
         if plain and inside and hasattr(inside[0], "to_dict") and _fits(value, inside[0], plain):
             return True
-        return _is_list(value, kind, plain) and _all_fit_list(value, kind, get_args(annotation), plain)
+        return _is_list(value, kind, plain) and _all_fit_list(
+            value, kind, get_args(annotation), plain, limits
+        )
     if isinstance(value, kind):
         return True
     # What can be written as plain values can be read from them: whoever owns the parameter does so.
@@ -307,19 +316,26 @@ def _fits(value: Any, annotation: Any, plain: bool) -> bool:
 
 def _entry_at_fault(table: Mapping[Any, Any], annotation: Any, plain: bool) -> str | None:
     """Name the entry of a table by column that does not fit; None where the table is not at fault by one entry."""
-    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    for option in options:
+    for option in _options(annotation):
         kind, inside = get_origin(option), get_args(option)
         if isinstance(kind, type) and issubclass(kind, Mapping) and inside and inside[0] is str:
-            wrong = (key for key, item in table.items() if not _fits(item, inside[1], plain))
+            wrong = (key for key, item in table.items() if not _fits(item, inside[1], plain, limits=True))
             return next((key for key in wrong if isinstance(key, str)), None)
     return None
 
 
 def _takes_files(annotation: Any) -> bool:
     """Whether a parameter is a file with roles, or may be one."""
-    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    return any(getattr(option, "__name__", "") == "Microdata" for option in options)
+    return any(getattr(option, "__name__", "") == "Microdata" for option in _options(annotation))
+
+
+def _options(annotation: Any) -> tuple[Any, ...]:
+    """List the types that a parameter may have, without what is said of them."""
+    if get_origin(annotation) is typing.Annotated:
+        return _options(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(one for option in get_args(annotation) for one in _options(option))
+    return (annotation,)
 
 
 def _is_whole(value: Any) -> bool:
@@ -346,37 +362,41 @@ def _is_list(value: Any, kind: Any, plain: bool) -> bool:
     return isinstance(value, Iterable) and hasattr(value, "__len__")
 
 
-def _all_fit_list(value: Any, kind: Any, inside: tuple[Any, ...], plain: bool) -> bool:
+def _all_fit_list(value: Any, kind: Any, inside: tuple[Any, ...], plain: bool, limits: bool) -> bool:
     if not inside:
         return True
     if isinstance(value, str):
-        return _fits(value, inside[0], plain)
+        return _fits(value, inside[0], plain, limits=limits)
     if isinstance(value, np.ndarray) and value.ndim != 1:
         return True
     items = list(value) if len(value) <= _MOST_LOOKED_AT else list(value)[:_MOST_LOOKED_AT]
     if kind is tuple and inside[-1] is not Ellipsis:
         return len(items) == len(inside) and all(
-            _fits(item, want, plain) for item, want in zip(items, inside, strict=True)
+            _fits(item, want, plain, limits=limits) for item, want in zip(items, inside, strict=True)
         )
-    return all(_fits(item, inside[0], plain) for item in items)
+    return all(_fits(item, inside[0], plain, limits=limits) for item in items)
 
 
-def _all_fit_mapping(value: Mapping[Any, Any], inside: tuple[Any, ...], plain: bool) -> bool:
+def _all_fit_mapping(value: Mapping[Any, Any], inside: tuple[Any, ...], plain: bool, limits: bool) -> bool:
     if not inside:
         return True
     # Keys of a table in a file are texts, whatever they stand for.
-    keys_fit = all(_fits(key, inside[0], plain) or (plain and isinstance(key, str)) for key in value)
-    return keys_fit and all(_fits(item, inside[1], plain) for item in value.values())
+    keys_fit = all(
+        _fits(key, inside[0], plain, limits=limits) or (plain and isinstance(key, str)) for key in value
+    )
+    return keys_fit and all(_fits(item, inside[1], plain, limits=limits) for item in value.values())
 
 
-def _in_words(annotation: Any, *, many: bool = False) -> str:
+def _in_words(annotation: Any, *, many: bool = False, limits: bool = False) -> str:
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        parts = [_in_words(option, many=many) for option in get_args(annotation)]
+        parts = [_in_words(option, many=many, limits=limits) for option in get_args(annotation)]
         parts = list(dict.fromkeys(parts))
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
     if origin is typing.Annotated:
-        return _in_words(get_args(annotation)[0], many=many)
+        kind, *constraints = get_args(annotation)
+        words = _in_words(kind, many=many, limits=limits)
+        return phrase_of(words, tuple(constraints), many=many) if limits else words
     if origin is Literal:
         options = [repr(option) for option in get_args(annotation)]
         return options[0] if len(options) == 1 else f"{', '.join(options[:-1])} or {options[-1]}"
@@ -394,13 +414,21 @@ def _in_words(annotation: Any, *, many: bool = False) -> str:
     kind, inside = origin or annotation, get_args(annotation)
     if isinstance(kind, type) and issubclass(kind, Mapping):
         word = "tables" if many else "a table"
-        return f"{word} of {_in_words(inside[1], many=True)}" if inside and inside[1] is not Any else word
+        return (
+            f"{word} of {_in_words(inside[1], many=True, limits=limits)}"
+            if inside and inside[1] is not Any
+            else word
+        )
     if kind in _LISTS:
         word = "lists" if many else "a list"
         if kind is tuple and inside and inside[-1] is not Ellipsis:
             alike = len(set(inside)) == 1 and len(inside) > 1
-            return f"{word} of {len(inside)}{f' {_in_words(inside[0], many=True)}' if alike else ''}"
-        return f"{word} of {_in_words(inside[0], many=True)}" if inside and inside[0] is not Any else word
+            return f"{word} of {len(inside)}{f' {_in_words(inside[0], many=True, limits=limits)}' if alike else ''}"
+        return (
+            f"{word} of {_in_words(inside[0], many=True, limits=limits)}"
+            if inside and inside[0] is not Any
+            else word
+        )
     return f"{'' if many else 'a '}{getattr(kind, '__name__', str(kind))}"
 
 
