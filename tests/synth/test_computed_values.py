@@ -13,9 +13,9 @@ from discreet import Microdata
 from discreet.core.errors import ParameterError
 from discreet.protect import Pram, Recode
 from discreet.synth import Sequential, finish, load
-from discreet.synth.computed_values import as_computed
 from discreet.synth.methods.given import Near
 from discreet.synth.preflighting import preflight
+from discreet.synth.written_values import as_computed
 
 PARTS = st.lists(
     st.tuples(st.integers(1, 40), st.sampled_from([0.1, 0.3, 0.7, 1.1, 2.9, 7.3])), min_size=8, max_size=40

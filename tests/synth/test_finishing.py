@@ -9,7 +9,7 @@ import pytest
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Metadata, Microdata
 from discreet.risk import replicated_uniques
-from discreet.synth.finishing import finish, rules_against_chance
+from discreet.synth.release_preparation import finish, rules_against_chance
 
 
 def files(n=1500):

@@ -13,14 +13,14 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.value_gate import is_withheld
 from discreet.microdata import Microdata
 from discreet.synth.baselines import Independent
-from discreet.synth.forms import restored_form
+from discreet.synth.column_forms import restored_form
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.preflighting.distributions import spike_scores, whipple_indices
 from discreet.synth.preflighting.kinds import exhaustive_splits
 from discreet.synth.preflighting.proposing import in_order
 from discreet.synth.preflighting.restoring import topological
 from discreet.synth.sequential.sequential import Sequential
-from discreet.synth.written_numbers import WrittenNumberForm
+from discreet.synth.written_values import WrittenNumberForm
 
 
 def people(n=600, seed=1):

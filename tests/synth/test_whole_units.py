@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.synth import BayesianNetwork, GaussianCopula, Independent, Sequential, load
-from discreet.synth.belonging import units_seen
 from discreet.synth.preflighting import preflight
+from discreet.synth.record_units import units_seen
 
 
 def homes(number=150, seed=1):

@@ -25,8 +25,6 @@ from discreet.synth.deep import (
 from discreet.synth.deep import (
     TabularDiffusion as TabularDiffusion,
 )
-from discreet.synth.finishing import finish as finish
-from discreet.synth.finishing import rules_against_chance as rules_against_chance
 from discreet.synth.fitting_sample import (
     FittingSample as FittingSample,
 )
@@ -94,6 +92,8 @@ from discreet.synth.relational import (
 from discreet.synth.relational import (
     TableSchema as TableSchema,
 )
+from discreet.synth.release_preparation import finish as finish
+from discreet.synth.release_preparation import rules_against_chance as rules_against_chance
 from discreet.synth.sequential.ordering import OrderChoice as OrderChoice
 from discreet.synth.sequential.ordering import choose_order as choose_order
 from discreet.synth.sequential.sequential import Sequential as Sequential

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
-from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, is_numeric
 from discreet.synth.variables import Variable
 
 _MOST_INDICATORS = 30

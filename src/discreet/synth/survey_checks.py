@@ -12,7 +12,7 @@ from discreet import engine
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.forms import as_numbers
+from discreet.synth.column_forms import as_numbers
 
 _MOST_LEVELS = 30
 _LARGE_DESIGN_EFFECT = 3.0

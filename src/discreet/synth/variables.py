@@ -1,6 +1,6 @@
 """A column in the form that models work with: numbers, or the codes of categories, without gaps.
 
-Missing values, special codes and spikes have been split off before (see `discreet.synth.forms`), so a model never
+Missing values, special codes and spikes have been split off before (see `discreet.synth.column_forms`), so a model never
 meets a NaN. A variable remembers how trees code it, so that a column is coded once for all the trees it feeds.
 """
 

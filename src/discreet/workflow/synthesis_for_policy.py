@@ -23,7 +23,7 @@ from discreet.core.verdicts import Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
 from discreet.synth import Fitted, Sequential, Synthesizer, finish
-from discreet.synth.forms import as_numbers
+from discreet.synth.column_forms import as_numbers
 from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.smoothing import own_values
 from discreet.synth.synthesizer import seed_of

@@ -14,7 +14,7 @@ from discreet.microdata import Microdata
 from discreet.synth.adversarial_forest.contest import Contest
 from discreet.synth.adversarial_forest.fitted import FittedForest
 from discreet.synth.adversarial_forest.leaves import leaves_of
-from discreet.synth.intake import Weights
+from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 from discreet.synth.whole_records import prepare
 

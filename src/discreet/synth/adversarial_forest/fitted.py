@@ -10,7 +10,7 @@ import numpy as np
 from discreet.core.arrays import Array, Flags, Floats
 from discreet.microdata import Microdata
 from discreet.synth.adversarial_forest.leaves import Leaves
-from discreet.synth.forms import CategoryForm
+from discreet.synth.column_forms import CategoryForm
 from discreet.synth.synthesizer import Stream
 from discreet.synth.whole_records import Blueprint, FittedRecords
 

@@ -21,7 +21,7 @@ from discreet.synth.all_others.models import Noise, Settings
 from discreet.synth.all_others.records import Records, fit_all
 from discreet.synth.all_others.selection import SELECTORS, Selector
 from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE
-from discreet.synth.intake import Intake, Weights, take_in
+from discreet.synth.modelled_columns import Intake, Weights, take_in
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 

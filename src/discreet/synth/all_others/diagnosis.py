@@ -15,7 +15,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
 from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE, switch_moments
-from discreet.synth.forms import NumberForm
+from discreet.synth.column_forms import NumberForm
 from discreet.synth.variables import Variable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from discreet.microdata import Microdata
 from discreet.synth.all_others.models import ColumnModel
 from discreet.synth.all_others.records import Records, Scene
 from discreet.synth.all_others.switching import NO_SWITCH_IS_PRIVATE, switch
-from discreet.synth.forms import restored_form
+from discreet.synth.column_forms import restored_form
 from discreet.synth.synthesizer import Fitted, Stream
 
 _GONE_ASTRAY = 5.0

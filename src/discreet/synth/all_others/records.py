@@ -19,9 +19,9 @@ from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.one_thread import one_thread
 from discreet.synth.all_others.models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others.selection import select
-from discreet.synth.forms import CategoryForm, Form, NumberForm
-from discreet.synth.intake import Intake
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm
 from discreet.synth.methods.design import Design
+from discreet.synth.modelled_columns import Intake
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
 

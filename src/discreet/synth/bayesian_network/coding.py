@@ -20,7 +20,7 @@ from discreet.core.parameters import distinct
 from discreet.core.wording import type_name
 from discreet.engine.counting_kernels import place_among
 from discreet.synth.bayesian_network.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
 
 _COMPANY = 5  # records that a bin cut by quantiles holds at least, and a heap
 _MANY = 100_000  # records from which on texts are told apart by their hashes, and whole numbers looked up

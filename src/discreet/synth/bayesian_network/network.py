@@ -36,9 +36,9 @@ from discreet.synth.bayesian_network.structure import (
     packed,
 )
 from discreet.synth.bayesian_network.within_bins import WAYS, BinLaw, WithinBin
-from discreet.synth.belonging import units_left_out
-from discreet.synth.forms import as_numbers, is_numeric
-from discreet.synth.intake import weights_of
+from discreet.synth.column_forms import as_numbers, is_numeric
+from discreet.synth.modelled_columns import weights_of
+from discreet.synth.record_units import units_left_out
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _LONG_TEXT = 0.5

@@ -11,8 +11,8 @@ import polars as pl
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.mutual_information import dense
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm
 from discreet.synth.copulas.margins import ColumnMargin, Margin, MarginKind, of_levels, of_values
-from discreet.synth.forms import CategoryForm, Form, NumberForm
 from discreet.synth.variables import Variable
 
 

@@ -15,8 +15,8 @@ from discreet.core.errors import load_extra
 from discreet.microdata import Microdata
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.correlation import root_of
+from discreet.synth.column_forms import Form, NumberForm, restored_form
 from discreet.synth.copulas.margins import ColumnMargin, given_a_value
-from discreet.synth.forms import Form, NumberForm, restored_form
 from discreet.synth.sequential.stratified import Strata
 from discreet.synth.synthesizer import Fitted, Stream
 

@@ -53,7 +53,7 @@ class ColumnMargin:
     Attributes
     ----------
     margins
-        Of its variables (see `discreet.synth.forms`); None for values that never occur.
+        Of its variables (see `discreet.synth.column_forms`); None for values that never occur.
     mixed
         Whether states and values are read off one uniform number: the states that are no value from its lowest
         part, values from the rest.

@@ -12,13 +12,13 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import CategoryForm, Form
 from discreet.synth.copulas.dimensions import Dimension, laid_out
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, Model
 from discreet.synth.copulas.margins import FAMILIES, MARGINS, MarginKind
 from discreet.synth.distributions.families import check_family
-from discreet.synth.forms import CategoryForm, Form
-from discreet.synth.intake import Weights, take_in
 from discreet.synth.methods.given import Stratum
+from discreet.synth.modelled_columns import Weights, take_in
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.stratified import Strata

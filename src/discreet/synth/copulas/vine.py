@@ -19,7 +19,7 @@ from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling, VineCoupling
 from discreet.synth.copulas.margins import FAMILIES, MarginKind
 from discreet.synth.copulas.preparing import Preparation, fit_copula
-from discreet.synth.intake import Weights
+from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 
 Structure = Literal["d-vine", "c-vine", "r-vine"]

@@ -17,7 +17,7 @@ from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.deep.coding import NumberCoding, TableCoding
 from discreet.synth.deep.fitted_network import FittedNetwork
-from discreet.synth.intake import Weights
+from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 from discreet.synth.whole_records import Prepared, prepare
 

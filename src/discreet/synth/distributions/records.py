@@ -14,7 +14,7 @@ from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import InputError, ParameterError
 from discreet.microdata import Microdata
-from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers, Objects
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.synth.forms import decimals_of
+from discreet.synth.column_forms import decimals_of
 
 Given = float | Mapping[Any, float]
 

@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.synth.forms import decimals_of, from_numbers
+from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.population.calibrating import exchanged
 from discreet.synth.population.laws import Classing, ClassLaw, Tail
 from discreet.synth.population.number_models import RegressionLaw

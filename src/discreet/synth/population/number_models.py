@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.synth.forms import decimals_of, from_numbers
+from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.population.laws import Classing, indicators
 
 Regression = Literal["lm", "poisson", "boosting"]

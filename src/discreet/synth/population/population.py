@@ -15,8 +15,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.synth.belonging import same_within
-from discreet.synth.forms import columns_named
+from discreet.synth.column_forms import columns_named
 from discreet.synth.population.fitted import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
 from discreet.synth.population.laws import (
     Classing,
@@ -28,6 +27,7 @@ from discreet.synth.population.laws import (
 from discreet.synth.population.number_models import REGRESSIONS, RegressionLaw, having_a_number
 from discreet.synth.population.structure import cells_of
 from discreet.synth.population.survey_households import SurveyHouseholds
+from discreet.synth.record_units import same_within
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 
 _SIZE = "members of the household"

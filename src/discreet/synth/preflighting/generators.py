@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from discreet.microdata import Microdata
-from discreet.synth.belonging import same_within
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.restoring import left_out
+from discreet.synth.record_units import same_within
 
 _FEW_LEVELS = 20
 _MANY_COLUMNS = 10

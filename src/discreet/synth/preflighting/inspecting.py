@@ -12,7 +12,6 @@ from discreet import engine
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.randomness import generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.belonging import Unit, copies_of, units_seen
 from discreet.synth.preflighting.codes import coded_missing
 from discreet.synth.preflighting.cost import expected_cost
 from discreet.synth.preflighting.dependencies import Dependency, functional_dependencies, look_up_finding
@@ -25,6 +24,7 @@ from discreet.synth.preflighting.looking import Look, Thresholds
 from discreet.synth.preflighting.relations import given_values, inequalities
 from discreet.synth.preflighting.restoring import DERIVED, dtype_name, left_out
 from discreet.synth.preflighting.result import Preflight
+from discreet.synth.record_units import Unit, copies_of, units_seen
 from discreet.synth.sequential.ordering import choose_order
 from discreet.synth.sequential.sequential import Sequential
 

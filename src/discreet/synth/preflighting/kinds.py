@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from discreet.io.dates import Wanted, dates_of
-from discreet.synth.forms import as_numbers
+from discreet.synth.column_forms import as_numbers
 from discreet.synth.preflighting.codes import is_usual_code
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look, Thresholds
-from discreet.synth.written_numbers import as_read, way_of_writing
+from discreet.synth.written_values import as_read, way_of_writing
 
 _NEAR_UNIQUE = 0.5
 _MOST_EXACT = 60

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.randomness import generator
-from discreet.synth.forms import as_numbers, decimals_of
+from discreet.synth.column_forms import as_numbers, decimals_of
 
 
 @dataclass(frozen=True)

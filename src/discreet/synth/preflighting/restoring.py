@@ -10,9 +10,8 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.io.dates import parsed
-from discreet.synth.computed_values import as_computed
 from discreet.synth.preflighting.findings import Finding
-from discreet.synth.written_numbers import as_read, as_written
+from discreet.synth.written_values import as_computed, as_read, as_written
 
 DERIVED = ("look-up", "sum", "product")
 _DROPPED = ("identifier", "near-unique-text", "all-missing")

@@ -11,7 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.microdata import Microdata
-from discreet.synth.forms import from_numbers
+from discreet.synth.column_forms import from_numbers
 from discreet.synth.synthesizer import Fitted, Stream
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.core.declared_types import is_range
 from discreet.core.errors import ColumnError
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
-from discreet.synth.forms import as_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, is_numeric
 
 
 def declared(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.synth.belonging import units_left_out
+from discreet.synth.record_units import units_left_out
 
 
 def listed(columns: Columns) -> tuple[str, ...]:

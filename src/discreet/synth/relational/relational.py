@@ -20,7 +20,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.forms import columns_named
+from discreet.synth.column_forms import columns_named
 from discreet.synth.relational.comparators import joined_table
 from discreet.synth.relational.family import Family
 from discreet.synth.relational.fitted import FittedRelational, TableModel

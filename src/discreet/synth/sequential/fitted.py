@@ -19,7 +19,7 @@ from discreet.core.one_thread import one_thread
 from discreet.core.progress import track
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.forms import Form, columns_named, restored_form
+from discreet.synth.column_forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.sequential.choosing import default_methods

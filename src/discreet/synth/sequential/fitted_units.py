@@ -13,9 +13,9 @@ import polars as pl
 
 from discreet.core.errors import DiscreetWarning
 from discreet.microdata import Microdata
-from discreet.synth.belonging import Unit, copies_of
-from discreet.synth.forms import columns_named
+from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.given import Numbered
+from discreet.synth.record_units import Unit, copies_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.plan_files import plan_of

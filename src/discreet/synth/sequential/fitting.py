@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats, Integers
-from discreet.synth.forms import Form
+from discreet.synth.column_forms import Form
 from discreet.synth.methods.cells import resampled_within
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.resampling import Sample, drawn_alone

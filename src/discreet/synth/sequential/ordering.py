@@ -20,7 +20,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.association import Associations, mutual_information_matrix
-from discreet.synth.forms import Form, columns_named
+from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import check_number
 from discreet.synth.sequential.choosing import names_in
 

@@ -10,13 +10,12 @@ import polars as pl
 from discreet.core.value_gate import without_literals
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.computed_values import as_computed
-from discreet.synth.forms import CategoryForm, Form, as_numbers
+from discreet.synth.column_forms import CategoryForm, Form, as_numbers
 from discreet.synth.methods.given import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
 from discreet.synth.smoothing import own_values
-from discreet.synth.written_numbers import as_read, way_of_writing
+from discreet.synth.written_values import as_computed, as_read, way_of_writing
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
@@ -129,7 +128,7 @@ def unit_notes(
     options: Sequential, data: Microdata, frame: pl.DataFrame, columns: Sequence[str]
 ) -> list[str]:
     """Say that records which belong together in the data no longer do, where they are drawn one by one."""
-    from discreet.synth.belonging import candidates, units_seen
+    from discreet.synth.record_units import candidates, units_seen
 
     methods = options.method if isinstance(options.method, Mapping) else {}
     declared = [name for name in (data.roles.household, data.roles.person) if name is not None]

@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.forms import Form, NumberForm, columns_named
+from discreet.synth.column_forms import Form, NumberForm, columns_named
 from discreet.synth.methods.binomial import Binomial
 from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method

@@ -15,7 +15,7 @@ import polars as pl
 from discreet.core.arrays import Integers
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.expressions import Expression, parse
-from discreet.synth.typed_values import typed, written
+from discreet.synth.written_values import typed, written
 
 
 @dataclass(frozen=True)

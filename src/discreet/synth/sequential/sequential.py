@@ -14,8 +14,8 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.belonging import unit_of
 from discreet.synth.methods.method import Method, check_whole
+from discreet.synth.record_units import unit_of
 from discreet.synth.sequential.choosing import names_in, values_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.fitted_units import FittedUnits, plan_units
@@ -25,7 +25,7 @@ from discreet.synth.sequential.planning import plan_synthesis
 from discreet.synth.sequential.rules import read_rules
 from discreet.synth.sequential.survey_weights import fit_weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
-from discreet.synth.typed_values import written
+from discreet.synth.written_values import written
 
 _DEFAULTS = {"number": "normrank", "binary": "logreg", "category": "polyreg", "ordered": "polr"}
 

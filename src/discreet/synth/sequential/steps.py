@@ -12,8 +12,7 @@ import polars as pl
 
 from discreet.core.arrays import Array, Flags
 from discreet.expressions import parse
-from discreet.synth.computed_values import as_computed
-from discreet.synth.forms import Form, NumberForm, as_numbers, restored_form
+from discreet.synth.column_forms import Form, NumberForm, as_numbers, restored_form
 from discreet.synth.methods.given import Near
 from discreet.synth.methods.method import (
     Conditional,
@@ -28,6 +27,7 @@ from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
+from discreet.synth.written_values import as_computed
 
 
 class Step(ABC):

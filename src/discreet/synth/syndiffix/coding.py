@@ -16,7 +16,7 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError
 from discreet.core.wording import type_name
-from discreet.synth.forms import as_numbers, decimals_of, from_numbers
+from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
 
 _LARGEST = 2.0**53
 _UNIX = -5_364_662_400  # 1800-01-01 in seconds of Unix time

@@ -15,7 +15,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.values import canonical_text
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.intake import columns_of
+from discreet.synth.modelled_columns import columns_of
 from discreet.synth.syndiffix.coding import Coding, coded
 from discreet.synth.syndiffix.forest import Forest
 from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons

@@ -15,7 +15,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.synth.forms import columns_named
+from discreet.synth.column_forms import columns_named
 from discreet.synth.syndiffix.clusters import Cluster, clusters_for, clusters_of_target, entropy_of
 from discreet.synth.syndiffix.coding import Coding, with_texts
 from discreet.synth.syndiffix.drawn_tables import ClusterBuckets

@@ -19,6 +19,7 @@ from discreet.microdata import Microdata
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
 
+
 _FEWEST_RECORDS = 50
 _FEWEST_GROUPS = 10
 _SMALLEST_SHARE, _LARGEST_SHARE = 0.05, 0.9

@@ -1,13 +1,15 @@
-"""Numbers that stand in a file as texts, with a few codes among them: ``"1200"``, ``"-45"``, ``"N"``.
+"""Values that a user gives for a column, in the type of the column.
 
-A code keeps a whole column of numbers from being read as such. Here the column is split into what it is: a state
-(an ordinary number, which code, or missing) and a number, and drawn values are written as the file writes them.
+A plan file knows numbers, texts, dates and truth values; a rule of it may speak of a column of any type.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,153 @@ import polars as pl
 
 from discreet.core.arrays import Array
 from discreet.core.errors import ColumnError
-from discreet.synth.forms import NumberForm, decimals_of
+from discreet.core.values import jsonable
+from discreet.synth.column_forms import NumberForm, decimals_of
 from discreet.synth.variables import Variable
+
+_SECONDS = re.compile(r"PT(-?\d+(?:\.\d+)?)S")
+
+
+def typed(value: Any, dtype: pl.DataType, column: str, setting: str) -> pl.Series:
+    """Return a value as a column of one record of that type; what does not fit the type is refused.
+
+    Examples
+    --------
+    >>> typed("2024-12-31", pl.Date(), "born", "rules").item()
+    datetime.date(2024, 12, 31)
+    """
+    if value is None:
+        return pl.Series([None], dtype=dtype)
+    wanted = _read(value, dtype)
+    fits = wanted is not None
+    if fits:
+        try:
+            series = pl.Series([wanted], strict=False).cast(dtype)
+            # Records and lists are cast part by part, and stay what they are.
+            fits = series.dtype == dtype
+        except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+            fits = False
+    if not fits or (dtype.is_integer() and series.item() != wanted):
+        levels = " and one of its levels" if isinstance(dtype, pl.Enum) else ""
+        kind = str(dtype.base_type())
+        raise ColumnError(
+            f"The {setting} of column '{column}' give it a value that the column cannot hold. Write it in the type of "
+            f"the column ({kind}){levels}."
+        )
+    return series
+
+
+def written(value: Any) -> Any:
+    """Return a value as JSON and TOML both can hold it, so that `typed` reads it again."""
+    if isinstance(value, dt.timedelta):
+        return f"PT{value.total_seconds()}S"
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else jsonable(value)
+
+
+def _read(value: Any, dtype: pl.DataType) -> Any:
+    """Bring a value to the Python type that goes with a column; None where there is no way."""
+    if isinstance(dtype, pl.Categorical | pl.Enum | pl.String):
+        return value if isinstance(value, str) else None
+    if dtype == pl.Boolean:
+        return value if isinstance(value, bool) else None
+    if dtype.is_temporal():
+        return _time(value, dtype)
+    if isinstance(dtype, pl.Decimal):
+        return _decimal(value)
+    if isinstance(value, bool | str) and dtype.is_numeric():
+        return None
+    return value
+
+
+def _time(value: Any, dtype: pl.DataType) -> Any:
+    kinds: dict[Any, Any] = {pl.Date: dt.date, pl.Datetime: dt.datetime, pl.Time: dt.time}
+    kind = kinds.get(dtype.base_type())
+    if kind is None:
+        found = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+        return (
+            dt.timedelta(seconds=float(found[1]))
+            if found
+            else value
+            if isinstance(value, dt.timedelta)
+            else None
+        )
+    if isinstance(value, str):
+        try:
+            value = kind.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(dtype, pl.Datetime) and isinstance(value, dt.date):
+        moment = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
+        return _in_zone(moment, dtype.time_zone)
+    return (
+        value
+        if isinstance(value, kind) and not (kind is dt.date and isinstance(value, dt.datetime))
+        else None
+    )
+
+
+def _in_zone(moment: dt.datetime, zone: str | None) -> dt.datetime | None:
+    """Read a time without a zone as one of the column's own; refuse a zone where the column has none."""
+    if zone is None:
+        return moment if moment.tzinfo is None else None
+    from zoneinfo import ZoneInfo
+
+    return (
+        moment.replace(tzinfo=ZoneInfo(zone)) if moment.tzinfo is None else moment.astimezone(ZoneInfo(zone))
+    )
+
+
+def _decimal(value: Any) -> Decimal | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return Decimal(str(value))
+    except ArithmeticError:
+        return None
+
+
+# How is a number that was computed from others written into its column?
+#
+# A formula gives 2.9999999999 where the file says 3, and 1.3333333333 where it says 1.33. A column of whole numbers takes
+# the nearest one, never the one below, and other columns take the decimals that they are written with.
+
+
+def as_computed(values: pl.Series, dtype: pl.DataType, decimals: int | None = None) -> pl.Series:
+    """Return computed values in the type of their column; what a formula cannot compute is missing.
+
+    Parameters
+    ----------
+    values
+        What a formula gave.
+    dtype
+        The type of the column.
+    decimals
+        Decimal places that the column is written with; None where there is no end to them.
+
+    Examples
+    --------
+    >>> as_computed(pl.Series("n", [2.9999999999, float("inf")]), pl.Int64()).to_list()
+    [3, None]
+    """
+    if not values.dtype.is_numeric():
+        return values.cast(dtype, strict=False)
+    numbers = values.cast(pl.Float64).fill_nan(None)
+    numbers = numbers.set(numbers.is_infinite().fill_null(False), None)
+    if dtype.is_integer() or dtype.is_temporal():
+        decimals = 0
+    if decimals is not None:
+        numbers = numbers.round(decimals) + 0.0  # no negative zero
+    if dtype.is_temporal():
+        numbers = numbers.cast(pl.Int32 if dtype == pl.Date else pl.Int64, strict=False)
+    return numbers.cast(dtype, strict=False)
+
+
+# Numbers that stand in a file as texts, with a few codes among them: ``"1200"``, ``"-45"``, ``"N"``.
+#
+# A code keeps a whole column of numbers from being read as such. Here the column is split into what it is: a state
+# (an ordinary number, which code, or missing) and a number, and drawn values are written as the file writes them.
 
 
 def way_of_writing(texts: pl.Series) -> str | None:

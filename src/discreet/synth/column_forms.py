@@ -248,43 +248,6 @@ class NumberForm:
         }
 
 
-Form = CategoryForm | NumberForm
-
-
-def restored_form(state: Mapping[str, Any]) -> Form:
-    """Make a form again from a model file."""
-    if state["form"] == "category":
-        return CategoryForm(
-            state["name"], state["empty"].dtype, state["levels"], state["has_missing"], state["ordered"]
-        )
-    if state["form"] == "written":
-        from discreet.synth.written_numbers import WrittenNumberForm
-
-        return WrittenNumberForm.restored(state)
-    return NumberForm(
-        state["name"],
-        state["empty"].dtype,
-        tuple(state["fixed"]),
-        state["has_missing"],
-        tuple(state["breaks"]),
-        state["decimals"],
-        state["low"],
-        state["high"],
-        state["start"],
-        state["unit"],
-    )
-
-
-def columns_named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return some columns; Polars' own ``select`` takes a column that is called ``*`` for all of them."""
-    return pl.DataFrame({name: frame[name] for name in names})
-
-
-def is_numeric(dtype: pl.DataType) -> bool:
-    """Whether a column of this type is modelled as a number: numbers, dates and times."""
-    return dtype.is_numeric() or dtype.is_temporal()
-
-
 def as_numbers(series: pl.Series) -> pl.Series:
     """Return a column of numbers, dates or times as floats; missing and NaN are null."""
     series = series.rename("number")
@@ -395,3 +358,40 @@ def _as_levels(values: Sequence[Any], dtype: pl.DataType, name: str) -> pl.Serie
         raise ColumnError(
             f"A rule gives column '{name}' a value that is not {type_name(dtype)}. Write it in the type of the column."
         ) from error
+
+
+Form = CategoryForm | NumberForm
+
+
+def restored_form(state: Mapping[str, Any]) -> Form:
+    """Make a form again from a model file."""
+    if state["form"] == "category":
+        return CategoryForm(
+            state["name"], state["empty"].dtype, state["levels"], state["has_missing"], state["ordered"]
+        )
+    if state["form"] == "written":
+        from discreet.synth.written_values import WrittenNumberForm
+
+        return WrittenNumberForm.restored(state)
+    return NumberForm(
+        state["name"],
+        state["empty"].dtype,
+        tuple(state["fixed"]),
+        state["has_missing"],
+        tuple(state["breaks"]),
+        state["decimals"],
+        state["low"],
+        state["high"],
+        state["start"],
+        state["unit"],
+    )
+
+
+def columns_named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return some columns; Polars' own ``select`` takes a column that is called ``*`` for all of them."""
+    return pl.DataFrame({name: frame[name] for name in names})
+
+
+def is_numeric(dtype: pl.DataType) -> bool:
+    """Whether a column of this type is modelled as a number: numbers, dates and times."""
+    return dtype.is_numeric() or dtype.is_temporal()

@@ -15,8 +15,8 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.belonging import units_left_out
-from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, is_numeric
+from discreet.synth.record_units import units_left_out
 
 Weights = Literal["use", "ignore"]
 

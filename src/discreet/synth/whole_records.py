@@ -1,0 +1,389 @@
+"""How a file becomes variables that are modelled together, and how drawn variables become a file again.
+
+A category is one variable of codes. A number is one variable of values; where it has missing values, special codes or
+values at which it piles up (0 for most amounts), a variable of states stands beside it. A column that a constraint
+defines (``total == a + b``) is not modelled: it is computed from the others.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.randomness import Seed
+from discreet.microdata import Microdata
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric, restored_form
+from discreet.synth.modelled_columns import take_in
+from discreet.synth.record_rules import (
+    RecordRule,
+    broken_records,
+    derived_columns,
+    read_rules,
+    recomputed,
+    repaired,
+)
+from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.variables import Variable
+
+_PILE = 0.2  # the share of records with one value from which a column of numbers is taken for semicontinuous
+
+
+@dataclass(frozen=True, eq=False)
+class Blueprint:
+    """The columns that are modelled, in order, and the rules that records keep.
+
+    Attributes
+    ----------
+    forms
+        How each modelled column becomes variables.
+    constraints
+        The rules, as they were written.
+    schema
+        Names and types of all columns of a drawn file, in the order of the original.
+    """
+
+    forms: Mapping[str, Form]
+    constraints: tuple[str, ...]
+    schema: Mapping[str, pl.DataType]
+
+    @property
+    def rules(self) -> tuple[RecordRule, ...]:
+        """The constraints, read."""
+        return read_rules(self.constraints, self.schema)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of variables of each modelled column: one, or two where it has states."""
+        return tuple(
+            2 if isinstance(form, NumberForm) and form.n_states > 1 else 1 for form in self.forms.values()
+        )
+
+    def variables(self, frame: pl.DataFrame) -> list[Variable]:
+        """Return the variables of all modelled columns, one after the other."""
+        return [variable for name, form in self.forms.items() for variable in form.split(frame[name])]
+
+    def joined(self, parts: Sequence[Array]) -> pl.DataFrame:
+        """Turn drawn variables into records; what a rule defines is computed, broken inequalities are mended."""
+        columns, at = [], 0
+        for form, width in zip(self.forms.values(), self.widths, strict=True):
+            columns.append(form.joined(_within(form, parts[at : at + width])))
+            at += width
+        frame = pl.DataFrame(columns)
+        rules = self.rules
+        if rules:
+            missing = [
+                pl.Series(name, [None], dtype=kind).new_from_index(0, frame.height)
+                for name, kind in self.schema.items()
+                if name not in frame.columns
+            ]
+            frame = recomputed(frame.with_columns(missing), rules)
+            frame = recomputed(repaired(frame, rules), rules)
+        return pl.DataFrame({name: frame[name] for name in self.schema})
+
+    def broken(self, frame: pl.DataFrame) -> pl.Series:
+        """Say of each drawn record whether it still breaks a rule."""
+        return broken_records(frame, self.rules)
+
+    def state(self) -> dict[str, Any]:
+        """Return the blueprint for a model file."""
+        return {
+            "forms": {name: form.state() for name, form in self.forms.items()},
+            "constraints": list(self.constraints),
+            "schema": {name: pl.Series(name, [], dtype=kind) for name, kind in self.schema.items()},
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Blueprint:
+        """Make the blueprint again."""
+        return cls(
+            {name: restored_form(form) for name, form in state["forms"].items()},
+            tuple(state["constraints"]),
+            {name: empty.dtype for name, empty in state["schema"].items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A file as a generator of whole records takes it."""
+
+    blueprint: Blueprint
+    variables: Sequence[Variable]
+    weights: Floats | None
+    like: Microdata
+    rows: int
+    left_out: Mapping[str, str]
+
+
+def prepare(plan: Any, data: Microdata) -> Prepared:
+    """Read a file for a generator with the parameters all of them have.
+
+    Examples
+    --------
+    >>> from discreet.synth import AdversarialForest
+    >>> people = pl.DataFrame({"pay": [0.0] * 6 + [900.0, 1000.0, 1100.0, 1200.0], "sex": ["f", "m"] * 5})
+    >>> [variable.name for variable in prepare(AdversarialForest(), Microdata(people)).variables]
+    ['pay: state', 'pay', 'sex']
+    """
+    computed = _computed(plan.constraints, data)
+    piled = dict(plan.semicontinuous or {})
+    codes = {name: _listed(own) for name, own in (plan.special_codes or {}).items()}
+    intake = take_in(
+        data,
+        leave_out=plan.leave_out,
+        weights=plan.weights,
+        special_codes=plan.special_codes,
+        few_values=plan.few_values,
+        apart=computed,
+    )
+    for name in piled:
+        if name not in intake.forms:
+            raise ColumnError(f"{unknown_name(name, intake.forms)} It was named under semicontinuous.")
+    forms: dict[str, Form] = {}
+    for name, form in intake.forms.items():
+        series = intake.frame[name]
+        if isinstance(form, NumberForm) and is_numeric(series.dtype):
+            fixed = [*codes.get(name, ()), *_listed(piled[name] if name in piled else piles(series))]
+            if any(not isinstance(value, Real) or isinstance(value, bool) for value in fixed):
+                raise ColumnError(f"Column '{name}' holds numbers: name numbers for it under semicontinuous.")
+            forms[name] = NumberForm.of(series, fixed=[float(value) for value in fixed]) if fixed else form
+        else:
+            forms[name] = form
+    kept = [name for name in data.columns if name in forms or name in computed]
+    frame = intake.frame.select(kept)
+    blueprint = Blueprint(forms, tuple(plan.constraints), dict(frame.schema))
+    return Prepared(
+        blueprint,
+        blueprint.variables(intake.frame),
+        intake.weights,
+        empty_like(data, frame),
+        intake.rows,
+        intake.left_out,
+    )
+
+
+def piles(series: pl.Series) -> list[float]:
+    """Name the values that a fifth of the records or more have, in a column of numbers.
+
+    Examples
+    --------
+    >>> piles(pl.Series([0, 0, 0, 5, 7, 8, 9, 11]))
+    [0.0]
+    """
+    numbers = as_numbers(series).drop_nulls()
+    if len(numbers) < 5:
+        return []
+    values, counts = np.unique(numbers.to_numpy(), return_counts=True)
+    return [float(value) for value in values[counts >= _PILE * len(numbers)]]
+
+
+def _computed(constraints: Sequence[str], data: Microdata) -> list[str]:
+    """Name the columns that rules define, of those that the file has."""
+    if not constraints:
+        return []
+    from discreet import engine
+
+    rules = read_rules(constraints, engine.collect(data).schema)
+    return [name for name in derived_columns(rules) if name in data.schema]
+
+
+def _within(form: Form, parts: Sequence[Array]) -> Sequence[Array]:
+    """Keep drawn numbers within the range of the observed ones."""
+    if not isinstance(form, NumberForm):
+        return parts
+    return [*parts[:-1], np.clip(np.asarray(parts[-1], dtype=np.float64), form.low, form.high)]
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if np.isscalar(value) else list(value)
+
+
+# Records drawn until there are enough that keep the rules and meet what was asked for.
+
+
+_MOST_AT_ONCE = 200_000
+_MOST_TRIES = 200
+
+
+class FittedRecords(Fitted):
+    """A model of whole records.
+
+    Attributes
+    ----------
+    left_out
+        Columns that the synthetic file does not have, and why.
+    notes
+        What the user should know about the fit.
+    """
+
+    def __init__(
+        self,
+        like: Microdata,
+        rows: int,
+        *,
+        blueprint: Blueprint,
+        max_rounds: int = 100,
+        left_out: Mapping[str, str] | None = None,
+        notes: Sequence[str] = (),
+        weighted: bool = False,
+    ) -> None:
+        super().__init__(like, rows)
+        self.blueprint = blueprint
+        self.max_rounds = max_rounds
+        self.left_out = dict(left_out or {})
+        self.notes = tuple(notes)
+        self.weighted = weighted
+        self.combining_rule = "pseudo-likelihood" if weighted else "simple"
+        self._given: dict[str, Any] = {}
+
+    @abstractmethod
+    def propose(self, n: int, stream: Stream, wanted: Mapping[str, Flags]) -> list[Array]:
+        """Draw the variables of n records.
+
+        ``wanted`` says of some categories which codes were asked for; a model that can, draws those. Whatever is not
+        as asked is thrown away afterwards.
+        """
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        given: Mapping[str, Any] | None = None,
+        copies: int = 1,
+        progress: bool = False,
+        seed: Seed = None,
+        **in_parts: Any,
+    ) -> Any:
+        """Draw synthetic files.
+
+        Parameters
+        ----------
+        n
+            Number of records; as many as the original has unless given.
+        given
+            What all records shall have: ``{"sex": "f"}``, several values as a list, a range of a number as
+            ``(low, high)``; None stands for missing.
+        copies
+            Number of files, each drawn anew.
+        progress
+            Show how far it is, on a terminal.
+        seed
+            Same model, same seed: same bytes out.
+        **in_parts
+            For files larger than memory: ``to``, ``rows_per_part``, ``workers``, ``cluster`` and ``resume`` of
+            `Fitted.sample`.
+        """
+        if given and (in_parts.get("workers", 1) != 1 or in_parts.get("cluster") is not None):
+            raise ParameterError(
+                "Other processes do not know what is given. Draw with workers=1, and no cluster."
+            )
+        for name in given or {}:
+            if name not in self.blueprint.schema:
+                raise ColumnError(f"{unknown_name(name, self.blueprint.schema)} It was named under given.")
+        self._given = dict(given or {})
+        try:
+            return super().sample(n, copies=copies, progress=progress, seed=seed, **in_parts)
+        finally:
+            self._given = {}
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw records, again and again until there are n that keep the rules and are as asked."""
+        wanted = self._wanted()
+        kept: list[pl.DataFrame] = []
+        have, drawn, size = 0, 0, n
+        for number in range(max(self.max_rounds, 1)):
+            frame = self.blueprint.joined(self.propose(size, stream.child(f"round {number}"), wanted))
+            drawn += frame.height
+            fit = self._fits(frame)
+            if fit is not None:
+                frame = frame.filter(pl.Series(fit))
+            kept.append(frame)
+            have += frame.height
+            if have >= n:
+                return pl.concat(kept).head(n) if len(kept) > 1 else kept[0].head(n)
+            if drawn >= _MOST_TRIES * n and not have:
+                break
+            rate = max(have / drawn, 1 / drawn)
+            size = min(max(math.ceil(1.1 * (n - have) / rate), 100), _MOST_AT_ONCE)
+        return self._short(pl.concat(kept), n, drawn, stream)
+
+    def _short(self, kept: pl.DataFrame, n: int, drawn: int, stream: Stream) -> pl.DataFrame:
+        """Refuse, or fill up where only a part was found."""
+        if self._given:
+            raise ParameterError(
+                f"Only {kept.height:,} of {drawn:,} drawn records are as given asks and keep the constraints; {n:,} "
+                "are wanted. Ask for fewer records, widen given, or raise max_rounds."
+            )
+        lacking = n - kept.height
+        rest = self.blueprint.joined(self.propose(lacking, stream.child("rest"), {}))
+        warnings.warn(
+            f"{lacking:,} of {n:,} records break a constraint still, after {self.max_rounds} rounds. Raise max_rounds, "
+            "or see with check_rules which rule it is.",
+            DiscreetWarning,
+            stacklevel=2,
+        )
+        return pl.concat([kept, rest])
+
+    def _fits(self, frame: pl.DataFrame) -> Flags | None:
+        """Say which records keep the rules and are as asked; None where nothing is asked."""
+        if not self._given and not self.blueprint.constraints:
+            return None
+        fit = np.ones(frame.height, dtype=np.bool_)
+        if self.blueprint.constraints:
+            fit &= ~self.blueprint.broken(frame).to_numpy()
+        for name, asked in self._given.items():
+            fit &= _as_asked(frame[name], asked)
+        return fit
+
+    def _wanted(self) -> dict[str, Flags]:
+        """Turn what was asked of categories into their codes."""
+        wanted: dict[str, Flags] = {}
+        for name, asked in self._given.items():
+            form = self.blueprint.forms.get(name)
+            if isinstance(form, CategoryForm):
+                levels = form.levels.cast(form.dtype)
+                codes = np.append(
+                    _as_asked(levels, asked), [_asks_missing(asked)] if form.has_missing else []
+                )
+                wanted[name] = codes.astype(np.bool_)
+                if not wanted[name].any():
+                    raise ParameterError(
+                        f"No value of column '{name}' that the model knows is as given asks."
+                    )
+            elif isinstance(form, NumberForm) and isinstance(asked, tuple) and asked[0] > asked[1]:
+                raise ParameterError(f"given asks for a range of '{name}' that ends before it begins.")
+        return wanted
+
+
+def _asks_missing(asked: Any) -> bool:
+    return asked is None or (isinstance(asked, list) and None in asked)
+
+
+def _as_asked(series: pl.Series, asked: Any) -> Flags:
+    """Say of each value whether it is one of those asked for."""
+    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    try:
+        if isinstance(asked, tuple) and len(asked) == 2:
+            found = plain.is_between(asked[0], asked[1]).fill_null(False)
+        else:
+            listed = asked if isinstance(asked, list) else [asked]
+            values = pl.Series(
+                [value for value in listed if value is not None], dtype=plain.dtype, strict=True
+            )
+            found = plain.is_in(values.implode()).fill_null(False)
+            if _asks_missing(asked):
+                found |= plain.is_null()
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise ParameterError(
+            f"given asks for values of another type than column '{series.name}' has. Write them in its type."
+        ) from error
+    return found.to_numpy()
