@@ -23,7 +23,7 @@ from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import levels_of
-from discreet.synth.paying import pay_purely
+from discreet.synth.declared_columns import left_out_of, listed, pay_purely
 from discreet.synth.pmse_mechanism.drawing import (
     SURE_ODDS,
     Diagnosis,
@@ -37,7 +37,6 @@ from discreet.synth.pmse_mechanism.drawing import (
 from discreet.synth.pmse_mechanism.fitted import FittedParameters
 from discreet.synth.pmse_mechanism.regressions import Regressions, columns_declared
 from discreet.synth.pmse_mechanism.trees import DEEPEST, best_pmse, quantile_cuts
-from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _APPROACHED = (

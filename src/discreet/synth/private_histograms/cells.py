@@ -18,8 +18,7 @@ from discreet.core.roles import Columns
 from discreet.dp.contributions import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
-from discreet.synth.private_marginals.declaring import declared
-from discreet.synth.private_marginals.naming import left_out_of, listed
+from discreet.synth.declared_columns import declared, left_out_of, listed
 from discreet.synth.synthesizer import Stream
 
 MOST_CELLS = 10_000_000

@@ -24,7 +24,7 @@ from discreet.dp.contributions import Range
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import as_numbers, is_numeric
-from discreet.synth.paying import pay_purely
+from discreet.synth.declared_columns import pay_purely
 from discreet.synth.private_histograms.cells import declared_columns
 from discreet.synth.private_histograms.fitted_normal import FittedNormal
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of

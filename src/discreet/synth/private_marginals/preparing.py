@@ -22,8 +22,8 @@ from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.declared_columns import declared, left_out_of, listed
 from discreet.synth.private_marginals.counting import Small, counted
-from discreet.synth.private_marginals.declaring import declared
 from discreet.synth.private_marginals.impossible import Combination, combinations_of
 from discreet.synth.private_marginals.measuring import (
     Grouping,
@@ -33,7 +33,6 @@ from discreet.synth.private_marginals.measuring import (
     noisy,
     variance_of,
 )
-from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream
 
 if TYPE_CHECKING:
