@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.synth.all_others.all_others import AllOthers
-from discreet.synth.all_others.switching import switch, switch_density, switch_moments, worst_log_ratio
+from discreet.synth.all_others import AllOthers
+from discreet.synth.all_others_diagnosis import switch, switch_density, switch_moments, worst_log_ratio
 
 
 def d1(n: int = 1000, seed: int = 5) -> Microdata:

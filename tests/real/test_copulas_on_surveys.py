@@ -6,7 +6,7 @@ import pytest
 import discreet
 from discreet import Microdata, utility
 from discreet.synth import Sequential
-from discreet.synth.all_others.all_others import AllOthers
+from discreet.synth.all_others import AllOthers
 from discreet.synth.baselines import Bootstrap, Independent
 from discreet.synth.copulas.gaussian import GaussianCopula
 from discreet.synth.copulas.vine import VineCopula

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
-from discreet.synth.all_others.all_others import AllOthers
+from discreet.synth.all_others import AllOthers
 from discreet.synth.synthesizer import load, load_plan, save_plan
 
 RNG = np.random.default_rng(3)

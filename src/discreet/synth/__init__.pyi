@@ -1,7 +1,7 @@
 from discreet.synth import distributions as distributions
 from discreet.synth import from_outputs as from_outputs
 from discreet.synth.adversarial_forest import AdversarialForest as AdversarialForest
-from discreet.synth.all_others.all_others import AllOthers as AllOthers
+from discreet.synth.all_others import AllOthers as AllOthers
 from discreet.synth.baselines import Bootstrap as Bootstrap
 from discreet.synth.baselines import Independent as Independent
 from discreet.synth.bayesian_network import BayesianNetwork as BayesianNetwork

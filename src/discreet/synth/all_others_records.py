@@ -17,8 +17,8 @@ import polars as pl
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.one_thread import one_thread
-from discreet.synth.all_others.models import ColumnModel, Settings, fit_column
-from discreet.synth.all_others.selection import select
+from discreet.synth.all_others_models import ColumnModel, Settings, fit_column
+from discreet.synth.all_others_selection import select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm
 from discreet.synth.methods.design import Design
 from discreet.synth.modelled_columns import Intake

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.synth.all_others.selection import Selector
+from discreet.synth.all_others_selection import Selector
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import multinomial_fit, newton_logit, softmax
 from discreet.synth.methods.linear import NormalLaw, least_squares

@@ -1,1 +1,0 @@
-"""Order-free regression synthesis: every column from all the others."""
