@@ -17,14 +17,13 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.dp import rational_epsilon, seeded_words
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network import BayesianNetwork
-from discreet.synth.bayesian_network.laws import CellLaw
-from discreet.synth.bayesian_network.structure import (
+from discreet.synth.bayesian_network_model import BinLaw, CellLaw
+from discreet.synth.bayesian_network_structure import (
     Informations,
     automatic_parents,
     greedy_network,
     sensitivity,
 )
-from discreet.synth.bayesian_network.within_bins import BinLaw
 from discreet.synth.synthesizer import load, load_plan, save_plan
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network import BayesianNetwork
-from discreet.synth.bayesian_network.laws import CellLaw
+from discreet.synth.bayesian_network_model import CellLaw
 from discreet.synth.synthesizer import load
 
 

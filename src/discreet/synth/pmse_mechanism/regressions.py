@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
+from discreet.synth.coded_columns import Attribute, declared_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 
 MOST_PARAMETERS = 60

@@ -17,7 +17,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.roles import Columns
 from discreet.dp.contributions import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.coded_columns import Attribute
 from discreet.synth.declared_columns import declared, left_out_of, listed
 from discreet.synth.synthesizer import Stream
 

@@ -11,7 +11,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.coded_columns import Attribute
 from discreet.synth.private_histograms.cells import Box
 from discreet.synth.synthesizer import Fitted, Stream
 

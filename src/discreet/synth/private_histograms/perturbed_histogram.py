@@ -16,7 +16,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata
-from discreet.synth.bayesian_network.coding import levels_of
+from discreet.synth.coded_columns import levels_of
 from discreet.synth.declared_columns import pay_purely
 from discreet.synth.private_histograms.cells import boxed
 from discreet.synth.private_histograms.fitted_cells import FittedCells

@@ -11,7 +11,7 @@ import polars as pl
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.coded_columns import Attribute
 from discreet.synth.private_marginals.graphical_model import GraphicalModel, drawn_columns
 from discreet.synth.private_marginals.impossible import Combination, Condition, found
 from discreet.synth.private_marginals.junction_tree import JunctionTree

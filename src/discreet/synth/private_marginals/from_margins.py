@@ -12,7 +12,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata
-from discreet.synth.bayesian_network.coding import levels_of
+from discreet.synth.coded_columns import levels_of
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.junction_tree import Clique

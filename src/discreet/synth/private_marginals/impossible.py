@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.coded_columns import Attribute
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.private_marginals.junction_tree import Clique
 from discreet.synth.private_marginals.measuring import Grouping

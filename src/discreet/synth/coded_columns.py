@@ -19,7 +19,7 @@ from discreet.core.errors import ColumnError
 from discreet.core.parameters import distinct
 from discreet.core.wording import type_name
 from discreet.engine.counting_kernels import place_among
-from discreet.synth.bayesian_network.bin_kernels import bins_of, bins_of_whole
+from discreet.synth.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
 
 _COMPANY = 5  # records that a bin cut by quantiles holds at least, and a heap

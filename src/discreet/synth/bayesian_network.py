@@ -14,28 +14,22 @@ from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp import rational_epsilon
 from discreet.dp.contributions import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.bayesian_network.budgets import Budgets, claimed, shared_table
-from discreet.synth.bayesian_network.coding import (
-    Attribute,
-    declared_attribute,
-    levels_of,
-    observed_attribute,
-)
-from discreet.synth.bayesian_network.fitted_network import FittedBayesianNetwork
-from discreet.synth.bayesian_network.laws import CellLaw
-from discreet.synth.bayesian_network.structure import (
+from discreet.synth.bayesian_network_model import WAYS, BinLaw, CellLaw, FittedBayesianNetwork, WithinBin
+from discreet.synth.bayesian_network_structure import (
     Informations,
     Node,
     automatic_parents,
     greedy_network,
     packed,
 )
-from discreet.synth.bayesian_network.within_bins import WAYS, BinLaw, WithinBin
+from discreet.synth.coded_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 from discreet.synth.modelled_columns import weights_of
 from discreet.synth.record_units import units_left_out
@@ -390,3 +384,59 @@ def _is_range(domain: Any, dtype: pl.DataType) -> bool:
     if not (is_numeric(dtype) and isinstance(domain, Sequence) and len(domain) == 2):
         return False
     return isinstance(domain, tuple) or not dtype.is_integer()
+
+
+# How is the privacy budget of a network divided, and what does it guarantee?
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """How the privacy budget is divided."""
+
+    structure: float = 0.0
+    counts: float = 0.0
+    bins: float = 0.0
+
+    @classmethod
+    def of(cls, epsilon: float, within_bin: str, *, has_numbers: bool) -> Budgets:
+        """Halve it; finer histograms within bins take half of what the structure has."""
+        if within_bin == "histogram2" and has_numbers:
+            return cls(epsilon / 4, epsilon / 2, epsilon / 4)
+        return cls(epsilon / 2, epsilon / 2)
+
+    def check_drawable(self, columns: int, numbers: int) -> None:
+        """Refuse a budget whose shares are too small to be drawn exactly, before it is spent.
+
+        How many tables are counted follows from the network; there are never more than columns.
+        """
+        for share, draws in (
+            (self.structure, columns - 1),
+            (self.counts, 2 * columns),
+            (self.bins, 2 * numbers),
+        ):
+            if share and draws:
+                rational_epsilon(share, draws)
+
+
+def shared_table(network: Sequence[Node]) -> int:
+    """Return the last place whose column and parents are all columns placed so far: one table serves them all."""
+    last = 0
+    for place, node in enumerate(network):
+        if {node.child, *node.parents} == {own.child for own in network[: place + 1]}:
+            last = place
+        else:
+            break
+    return last
+
+
+def claimed(epsilon: float) -> DifferentialPrivacy | None:
+    """Return what a network with this budget guarantees; None without noise."""
+    if not epsilon:
+        return None
+    return DifferentialPrivacy(
+        epsilon,
+        against="the replacement of one record",
+        covers=" for the network and its counts, and so for any number of files drawn from it; the number of records "
+        "and the declared domain count as public",
+        adjacency="replace",
+    )
