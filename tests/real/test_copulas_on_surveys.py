@@ -8,8 +8,8 @@ from discreet import Microdata, utility
 from discreet.synth import Sequential
 from discreet.synth.all_others import AllOthers
 from discreet.synth.baselines import Bootstrap, Independent
-from discreet.synth.copulas.gaussian import GaussianCopula
-from discreet.synth.copulas.vine import VineCopula
+from discreet.synth.gaussian_copula import GaussianCopula
+from discreet.synth.vine_copula import VineCopula
 
 COLUMNS = ["sex", "age", "edu", "marital", "income", "ls", "nofriend", "height"]
 CODES = {"income": [-8], "nofriend": [-8]}

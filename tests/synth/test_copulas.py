@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ExtraMissingError, ParameterError
 from discreet.synth.baselines import Bootstrap, Independent
-from discreet.synth.copulas.gaussian import GaussianCopula
-from discreet.synth.copulas.vine import VineCopula
+from discreet.synth.gaussian_copula import GaussianCopula
 from discreet.synth.synthesizer import load, load_plan, save_plan
+from discreet.synth.vine_copula import VineCopula
 
 RNG = np.random.default_rng(3)
 N = 600
@@ -188,7 +188,7 @@ def test_a_value_tied_to_its_own_state_keeps_its_margin():
     from scipy.special import ndtr
 
     from discreet.numerics.copula import EmpiricalMargin
-    from discreet.synth.copulas.margins import given_a_value
+    from discreet.synth.copula_columns import given_a_value
 
     z = normal(200_000, [[1, 0.6], [0.6, 1]])
     states = EmpiricalMargin(np.array([1, 0]), np.array([0.3, 0.7]))

@@ -5,8 +5,6 @@ from discreet.synth.all_others import AllOthers as AllOthers
 from discreet.synth.baselines import Bootstrap as Bootstrap
 from discreet.synth.baselines import Independent as Independent
 from discreet.synth.bayesian_network import BayesianNetwork as BayesianNetwork
-from discreet.synth.copulas.gaussian import GaussianCopula as GaussianCopula
-from discreet.synth.copulas.vine import VineCopula as VineCopula
 from discreet.synth.deep import (
     CTGAN as CTGAN,
 )
@@ -36,6 +34,7 @@ from discreet.synth.fitting_sample import (
 )
 from discreet.synth.from_aggregates import MacroToMicro as MacroToMicro
 from discreet.synth.from_outputs import FromOutputs as FromOutputs
+from discreet.synth.gaussian_copula import GaussianCopula as GaussianCopula
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
 from discreet.synth.population import (
     Households as Households,
@@ -125,3 +124,4 @@ from discreet.synth.synthesizer import (
 from discreet.synth.synthesizer import (
     save_plan as save_plan,
 )
+from discreet.synth.vine_copula import VineCopula as VineCopula

@@ -15,10 +15,15 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.numerics.copula import fit_d_vine
-from discreet.synth.copulas.dimensions import Dimension
-from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling, VineCoupling
-from discreet.synth.copulas.margins import FAMILIES, MarginKind
-from discreet.synth.copulas.preparing import Preparation, fit_copula
+from discreet.synth.copula_columns import FAMILIES, Dimension, MarginKind
+from discreet.synth.copula_model import (
+    Coupling,
+    FittedCopula,
+    NormalCoupling,
+    Preparation,
+    VineCoupling,
+    fit_copula,
+)
 from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 

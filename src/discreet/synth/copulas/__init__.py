@@ -1,1 +1,0 @@
-"""Margins and dependence apart: Gaussian and vine copulas as synthesizers."""
