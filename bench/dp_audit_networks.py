@@ -85,24 +85,24 @@ def noisy_gradients(plan: synth.DPGAN, records: int, runs: int) -> npt.ArrayLike
 
 def noisy_votes(plan: synth.PATEGAN, records: int, runs: int) -> npt.ArrayLike:
     """The noisy number of votes for a record like the one looked for, one step a run."""
-    from discreet.synth.deep import private_networks
+    from discreet.synth import private_gans
 
     gan = _Watched()
     counted: list[float] = []
-    majority = private_networks._majority
+    majority = private_gans._majority
 
     def watched(votes: Any, teachers: int) -> Any:
         counted.append(float(votes[0]))
         return majority(votes, teachers)
 
     codes = np.array([[0]] + [[1]] * records)
-    private_networks._majority = watched
+    private_gans._majority = watched
     try:
         while len(counted) < runs:
             rho = plan.steps * dp.largest_rho(VOTE, DELTA)
             plan._train(gan, codes, 8.0, rho, Stream(1, "pategan", seeded=False), progress=False)
     finally:
-        private_networks._majority = majority
+        private_gans._majority = majority
     return np.asarray(counted[:runs])
 
 

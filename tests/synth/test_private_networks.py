@@ -11,8 +11,7 @@ pytest.importorskip("torch", reason="the networks need torch: pip install 'discr
 from discreet import Microdata, dp
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.dp import Ledger, subsampled_gaussian_epsilon, subsampled_gaussian_noise
-from discreet.synth import DPGAN, PATEGAN, load
-from discreet.synth.deep import private_networks
+from discreet.synth import DPGAN, PATEGAN, load, private_gans
 
 RNG = np.random.default_rng(7)
 SEX = RNG.choice(["f", "m"], 600, p=[0.7, 0.3])
@@ -111,6 +110,6 @@ def test_every_step_moves_the_progress_bar(kind, monkeypatch):
             seen.append((description, progress, step))
             yield step
 
-    monkeypatch.setattr(private_networks, "track", track)
+    monkeypatch.setattr(private_gans, "track", track)
     SMALL[kind].fit(PEOPLE, progress=True, seed=3)
     assert seen == [("Training", True, step) for step in range(SMALL[kind].steps)]

@@ -5,24 +5,9 @@ from discreet.synth.all_others import AllOthers as AllOthers
 from discreet.synth.baselines import Bootstrap as Bootstrap
 from discreet.synth.baselines import Independent as Independent
 from discreet.synth.bayesian_network import BayesianNetwork as BayesianNetwork
-from discreet.synth.deep import (
-    CTGAN as CTGAN,
-)
-from discreet.synth.deep import (
-    DPGAN as DPGAN,
-)
-from discreet.synth.deep import (
-    PATEGAN as PATEGAN,
-)
-from discreet.synth.deep import (
-    TVAE as TVAE,
-)
-from discreet.synth.deep import (
-    LanguageModel as LanguageModel,
-)
-from discreet.synth.deep import (
-    TabularDiffusion as TabularDiffusion,
-)
+from discreet.synth.deep_generators import CTGAN as CTGAN
+from discreet.synth.deep_generators import TVAE as TVAE
+from discreet.synth.deep_generators import TabularDiffusion as TabularDiffusion
 from discreet.synth.fitting_sample import (
     FittingSample as FittingSample,
 )
@@ -35,6 +20,7 @@ from discreet.synth.fitting_sample import (
 from discreet.synth.from_aggregates import MacroToMicro as MacroToMicro
 from discreet.synth.from_outputs import FromOutputs as FromOutputs
 from discreet.synth.gaussian_copula import GaussianCopula as GaussianCopula
+from discreet.synth.language_model import LanguageModel as LanguageModel
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
 from discreet.synth.population import (
     Households as Households,
@@ -63,6 +49,8 @@ from discreet.synth.preflighting import (
 from discreet.synth.preflighting import (
     preflight_linked as preflight_linked,
 )
+from discreet.synth.private_gans import DPGAN as DPGAN
+from discreet.synth.private_gans import PATEGAN as PATEGAN
 from discreet.synth.private_histograms import (
     NoisyBayes as NoisyBayes,
 )

@@ -15,9 +15,8 @@ from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
 from discreet.networks.tokens import RowTokenizer, TokenColumn
 from discreet.synth.column_forms import CategoryForm
-from discreet.synth.deep.coding import repeated
-from discreet.synth.deep.fitted_network import shape_of
-from discreet.synth.deep.training_plan import _Network, _told, documented
+from discreet.synth.deep_generators import _Network, _told, documented
+from discreet.synth.deep_model import repeated, shape_of
 from discreet.synth.synthesizer import Stream, seed_of
 from discreet.synth.variables import Variable
 from discreet.synth.whole_records import Blueprint, FittedRecords, Prepared, prepare

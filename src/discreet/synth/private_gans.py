@@ -26,7 +26,7 @@ from discreet.dp.regression.private_descent import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
 from discreet.synth.coded_columns import Attribute, levels_of
-from discreet.synth.deep.fitted_network import shape_of
+from discreet.synth.deep_model import shape_of
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.from_margins import ALONE, _Counted
 from discreet.synth.private_marginals.impossible import Condition

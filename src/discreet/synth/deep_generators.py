@@ -1,0 +1,463 @@
+"""Synthesis by networks that draw whole records: a conditional GAN, an autoencoder, and diffusion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from discreet.core.arrays import Flags
+from discreet.core.errors import ParameterError, load_extra
+from discreet.core.method_cards import method
+from discreet.core.progress import track
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.microdata import Microdata
+from discreet.synth.deep_model import FittedNetwork, NumberCoding, TableCoding
+from discreet.synth.modelled_columns import Weights
+from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.whole_records import Prepared, prepare
+
+if TYPE_CHECKING:
+    from discreet.networks.tables import CodedTable
+    from discreet.networks.training import Course, Trainer
+
+
+_XU = (
+    "Xu, L., Skoularidou, M., Cuesta-Infante, A. and Veeramachaneni, K. (2019). Modeling tabular data using "
+    "conditional GAN. Advances in Neural Information Processing Systems 32."
+)
+
+
+def documented(kind: type) -> type:
+    """Write the parameters that all networks share into the docstring of one."""
+    kind.__doc__ = re.sub(r"\n    <shared>\n", lambda _: SHARED_PARAMETERS, kind.__doc__ or "")
+    return kind
+
+
+@dataclass(frozen=True)
+class _Network(Synthesizer):
+    """A generator that is a network; its subclasses say which."""
+
+    number_coding: ClassVar[NumberCoding] = "modes"
+    smaller: ClassVar[str] = "batch, width or max_levels"
+
+    epochs: int = 300
+    batch: int = 500
+    learning_rate: float = 1e-3
+    held_out: float = 0.0
+    patience: int = 5
+    time_limit: float | None = None
+    checkpoint: str | None = None
+    device: str = "auto"
+    threads: int = 1
+    max_levels: int = 200
+    special_codes: Mapping[str, Any] | None = None
+    semicontinuous: Mapping[str, Any] | None = None
+    constraints: Sequence[str] = ()
+    max_rounds: int = 100
+    weights: Weights = "use"
+    few_values: int = 20
+    leave_out: Columns = None
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ParameterError(f"{self.name}: {name} must be a whole number of at least {least}.")
+        if not self.learning_rate > 0:
+            raise ParameterError(f"{self.name}: learning_rate must be above 0.")
+        if not 0 <= self.held_out < 1:
+            raise ParameterError(f"{self.name}: held_out must be a share from 0 to below 1.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ParameterError(f"{self.name}: time_limit must be above 0 seconds, or None.")
+        self._check()
+
+    def _check(self) -> None:
+        """Check what one kind of network has beside the shared parameters."""
+
+    def _shape(self) -> Any:
+        """Return the sizes and rates of the network."""
+        raise TypeError(type(self).__name__)
+
+    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
+        """Make the trainer."""
+        raise TypeError(type(self).__name__)
+
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedNetwork:
+        """Train the network.
+
+        Parameters
+        ----------
+        data
+            The file; its identifiers are left out, its weight is used (see ``weights``).
+        seed
+            Of everything that is drawn in training: same seed, same device, same model.
+        progress
+            Show how far it is, and how long it will take, on a terminal.
+        """
+        load_extra("torch", extra="deep", purpose=f"Training {type(self).__name__}")
+        from discreet.networks.training import train
+
+        file = prepare(self, data)
+        stream = Stream(seed_of(seed), self.name)
+        coding, table = coded(self, file, stream)
+        learned, held = table, None
+        if self.held_out and len(table) > 10:
+            learned, held = table.split(self.held_out, stream("held out"))
+        with _told(self.epochs, progress) as hear:
+            weights, report = train(
+                lambda device: self._trainer(learned, device, held),
+                self._course(int(stream("training").integers(2**62))),
+                hear=hear,
+                smaller=self.smaller,
+            )
+        return FittedNetwork(
+            file.like,
+            file.rows,
+            blueprint=file.blueprint,
+            kind=self.name,
+            shape=asdict(self._shape()),
+            coding=coding,
+            shares=[table.shares(column) for column in range(len(table.sizes))],
+            weights=weights,
+            report=report.to_dict(),
+            device=self.device,
+            max_rounds=self.max_rounds,
+            left_out=file.left_out,
+            weighted=file.weights is not None,
+            notes=pooled_notes(self, file),
+        )
+
+    def _course(self, seed: int) -> Course:
+        from discreet.networks.training import Course
+
+        return Course(
+            self.epochs,
+            self.batch,
+            seed=seed,
+            device=self.device,
+            held_out=self.held_out,
+            patience=self.patience,
+            time_limit=self.time_limit,
+            checkpoint=self.checkpoint,
+            threads=self.threads,
+        )
+
+
+# What all generators that are networks share: their parameters, and how a file becomes a trained model.
+
+
+SHARED_PARAMETERS = """
+    epochs
+        How often every record is learned from.
+    batch
+        How many records one step of learning takes.
+    learning_rate
+        How far a step goes.
+    held_out
+        The share of the records that is not learned from, by which training sees when to stop; 0 runs all epochs.
+    patience
+        With ``held_out``: after how many looks (one every five epochs) without getting better training ends. The best
+        state is kept.
+    time_limit
+        Seconds after which training ends with what it has learned; None sets no limit.
+    checkpoint
+        A file that keeps the state of training once a minute; the next fit with the same seed goes on from there. It
+        is removed at the end. It holds what was learned: keep it as the data are kept.
+    device
+        ``"auto"`` takes an accelerator where there is one, ``"cpu"`` and ``"cuda"`` the one named.
+    threads
+        Processor threads; another number may change the last digits, and with them the bytes that are drawn.
+    max_levels
+        Levels of a category that are learned by themselves; rarer ones are learned together and drawn by frequency.
+    special_codes, semicontinuous
+        ``{column: [values]}``: codes that are no numbers (-8 for "refused"), and values at which numbers pile up; a
+        value that a fifth of the records have is found without being named.
+    constraints
+        Rules that every record keeps (see `check_rules`): columns that they define are computed, broken inequalities
+        mended, and records that break others drawn again, ``max_rounds`` times.
+    weights
+        ``"use"`` learns from records as often as their survey weights say, so that the synthetic file is like a simple
+        random sample of the population; ``"ignore"`` leaves them aside. The synthetic file has no weights.
+    few_values
+        Numbers with at most this many distinct values are taken for categories.
+    leave_out
+        Columns that the synthetic file shall not have.
+"""
+
+_LEAST = {
+    "epochs": 1,
+    "batch": 1,
+    "patience": 1,
+    "threads": 1,
+    "max_levels": 2,
+    "max_rounds": 1,
+    "few_values": 0,
+}
+
+
+def coded(plan: Any, file: Prepared, stream: Stream) -> tuple[TableCoding, CodedTable]:
+    """Learn how the variables of a file are coded for a network, and code them."""
+    ordinary = with_values(file)
+    coding = TableCoding.of(
+        file.variables,
+        ordinary,
+        file.weights,
+        stream,
+        numbers=plan.number_coding,
+        max_levels=plan.max_levels,
+        modes=getattr(plan, "modes", 10),
+    )
+    return coding, coding.table(file.variables, ordinary, file.weights, stream)
+
+
+def with_values(file: Prepared) -> list[Flags | None]:
+    """Say of every number with states in which records it has a value; None for all other variables."""
+    found: list[Flags | None] = []
+    at = 0
+    for width in file.blueprint.widths:
+        found += [None] if width == 1 else [None, np.asarray(file.variables[at].values) == 0]
+        at += width
+    return found
+
+
+def pooled_notes(plan: Any, file: Prepared) -> list[str]:
+    """Name the categories whose rare levels are learned together."""
+    return [
+        f"Column '{one.name}' has {one.levels:,} levels; the {one.levels - plan.max_levels + 1:,} rarest are learned "
+        f"together and drawn by frequency (max_levels={plan.max_levels})."
+        for one in file.variables
+        if not one.is_number and one.levels > plan.max_levels
+    ]
+
+
+class _told:  # noqa: N801 - used as a statement
+    """Move a progress bar, with the time that is left, by one at the end of every epoch."""
+
+    def __init__(self, epochs: int, progress: bool) -> None:
+        self._bar = iter(track(range(epochs), description="Training", progress=progress))
+        next(self._bar, None)
+
+    def __enter__(self) -> Callable[[int, int, float], None]:
+        return lambda *_: (next(self._bar, None), None)[1]
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()  # type: ignore[attr-defined]
+
+
+@method(aim="records", work="whole-file", references=(_XU,))
+@documented
+@dataclass(frozen=True)
+class CTGAN(_Network):
+    """Which records does a generator make that a critic cannot tell from real ones?
+
+    A generator turns noise into records, a critic learns to tell packs of them from packs of real ones, and the
+    generator learns from its judgement. Numbers are written as a mode of their distribution and a place within it; in
+    training the generator is asked for one level of one category at a time, rare levels more often than they occur.
+
+    Parameters
+    ----------
+    width, layers
+        Of generator and critic.
+    noise
+        How many random numbers a record is made from.
+    pack
+        How many records the critic judges at once; against a generator that makes the same record again and again.
+    match
+        How much the generator learns from the tables of all pairs of columns beside what the critic says; 0 is the
+        method as it was published. Left out where the columns have more than 1,000 levels together.
+    modes
+        The most modes of a number.
+    <shared>
+
+    When not to use it
+    ------------------
+    Where trees do: on most files `Sequential` and `AdversarialForest` are closer to the original in a fraction of the
+    time (see the results page of the manual). A GAN gives no guarantee and may repeat records it has learned by heart.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Microdata
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "size": [160, 180] * 100})
+    >>> model = CTGAN(epochs=1).fit(Microdata(people), seed=1)  # doctest: +SKIP
+    >>> model.sample(3, seed=1).frame.shape  # doctest: +SKIP
+    (3, 2)
+    """
+
+    learning_rate: float = 2e-4
+    width: int = 256
+    layers: int = 2
+    noise: int = 128
+    pack: int = 10
+    match: float = 30.0
+    modes: int = 10
+
+    def _check(self) -> None:
+        _at_least_one(self, "width", "layers", "noise", "pack", "modes")
+        if not self.match >= 0:
+            raise ParameterError("ctgan: match must not be negative.")
+
+    def _shape(self) -> Any:
+        from discreet.networks.adversarial import GanShape
+
+        return GanShape(
+            noise=self.noise,
+            width=self.width,
+            layers=self.layers,
+            pack=self.pack,
+            match=self.match,
+            learning_rate=self.learning_rate,
+        )
+
+    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
+        from discreet.networks.adversarial import GanTrainer
+
+        return GanTrainer(table, self._shape(), self.batch, device, held)
+
+
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        _XU,
+        "Akrami, H., Joshi, A. A., Li, J., Aydöre, S. and Leahy, R. M. (2022). A robust variational autoencoder using "
+        "beta divergence. Knowledge-Based Systems 238, 107886.",
+    ),
+)
+@documented
+@dataclass(frozen=True)
+class TVAE(_Network):
+    """Which records lie near the points that a network has put real ones at?
+
+    An encoder turns a record into a point and how certain it is; a decoder gives the law of every column at a point.
+    Synthetic records come from random points, each column drawn from its law.
+
+    Parameters
+    ----------
+    width, layers
+        Of encoder and decoder.
+    latent
+        How many coordinates a point has.
+    beta
+        0 is the usual autoencoder. Above 0 the fit is measured by a beta-divergence, in which a record that the network
+        finds impossible counts a bounded amount: outliers are left aside rather than learned.
+    modes
+        The most modes of a number.
+    <shared>
+
+    When not to use it
+    ------------------
+    Where rare levels or combinations matter: points between groups give records between groups. With ``beta`` rare
+    records are left aside on purpose. It gives no guarantee.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Microdata
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "size": [160, 180] * 100})
+    >>> TVAE(epochs=1).fit(Microdata(people), seed=1).sample(3, seed=1).frame.shape  # doctest: +SKIP
+    (3, 2)
+    """
+
+    width: int = 256
+    layers: int = 2
+    latent: int = 128
+    beta: float = 0.0
+    modes: int = 10
+
+    def _check(self) -> None:
+        _at_least_one(self, "width", "layers", "latent", "modes")
+        if self.beta < 0:
+            raise ParameterError("tvae: beta must not be negative.")
+
+    def _shape(self) -> Any:
+        from discreet.networks.autoencoder import VaeShape
+
+        return VaeShape(
+            latent=self.latent,
+            width=self.width,
+            layers=self.layers,
+            learning_rate=self.learning_rate,
+            beta=self.beta,
+        )
+
+    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
+        from discreet.networks.autoencoder import VaeTrainer
+
+        return VaeTrainer(table, self._shape(), self.batch, device, held)
+
+
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        "Kotelnikov, A., Baranchuk, D., Rubachev, I. and Babenko, A. (2023). TabDDPM: modelling tabular data with "
+        "diffusion models. Proceedings of Machine Learning Research 202, 17564–17579.",
+        "Hoogeboom, E., Nielsen, D., Jaini, P., Forré, P. and Welling, M. (2021). Argmax flows and multinomial "
+        "diffusion: learning categorical distributions. Advances in Neural Information Processing Systems 34.",
+    ),
+)
+@documented
+@dataclass(frozen=True)
+class TabularDiffusion(_Network):
+    """Which records are left when a network takes noise off, step by step?
+
+    Records are blurred in many steps, numbers by normal noise and categories by levels drawn at random, until nothing
+    is left of them. A network learns to undo a step; a synthetic record is noise of which all steps were undone.
+
+    Parameters
+    ----------
+    steps
+        How many steps the noise comes in. Drawing takes as many passes through the network.
+    width, layers
+        Of the network.
+    <shared>
+
+    When not to use it
+    ------------------
+    Where a file is small (below some thousand records): it learns slowly, and what it has learned by heart it repeats.
+    It gives no guarantee.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Microdata
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "size": [160, 180] * 100})
+    >>> TabularDiffusion(epochs=1).fit(Microdata(people), seed=1).sample(3).frame.shape  # doctest: +SKIP
+    (3, 2)
+    """
+
+    number_coding: ClassVar[NumberCoding] = "scores"
+
+    batch: int = 1024
+    learning_rate: float = 2e-3
+    steps: int = 200
+    width: int = 512
+    layers: int = 2
+
+    def _check(self) -> None:
+        _at_least_one(self, "width", "layers")
+        if self.steps < 2:
+            raise ParameterError("tabular-diffusion: steps must be a whole number of at least 2.")
+
+    def _shape(self) -> Any:
+        from discreet.networks.diffusion import DiffusionShape
+
+        return DiffusionShape(
+            steps=self.steps, width=self.width, layers=self.layers, learning_rate=self.learning_rate
+        )
+
+    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
+        from discreet.networks.diffusion import DiffusionTrainer
+
+        return DiffusionTrainer(table, self._shape(), self.batch, device, held)
+
+
+def _at_least_one(plan: Any, *names: str) -> None:
+    for name in names:
+        if getattr(plan, name) < 1:
+            raise ParameterError(f"{plan.name}: {name} must be a whole number of at least 1.")
