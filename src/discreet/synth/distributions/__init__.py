@@ -9,16 +9,24 @@ known, the second from a family that is fitted, the third from the records of a 
 - `bootstrap`, `smote`, `interpolate`; and `closeness` to see how near their records are to real ones
 """
 
-from discreet.synth.distributions.discrete import discrete_inverse, discrete_inverse_unbounded
-from discreet.synth.distributions.distance_report import closeness
 from discreet.synth.distributions.draws import Draws
 from discreet.synth.distributions.families import FittedFamily, fit_family, fit_sample, from_moments
-from discreet.synth.distributions.interpolation import interpolate
-from discreet.synth.distributions.inversion import conditional_inverse, inverse_transform
-from discreet.synth.distributions.multivariate import covariance_root, multivariate_normal
-from discreet.synth.distributions.rejection import accept_reject, condition, mixture, transform
-from discreet.synth.distributions.resampling import bootstrap
-from discreet.synth.distributions.segments import segment, smote
+from discreet.synth.distributions.inversion_sampling import (
+    conditional_inverse,
+    discrete_inverse,
+    discrete_inverse_unbounded,
+    inverse_transform,
+)
+from discreet.synth.distributions.rejection_sampling import (
+    accept_reject,
+    condition,
+    covariance_root,
+    mixture,
+    multivariate_normal,
+    transform,
+)
+from discreet.synth.distributions.resampled_records import bootstrap, closeness, interpolate
+from discreet.synth.distributions.smote import segment, smote
 
 __all__ = [
     "Draws",

@@ -15,8 +15,7 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.randomness import Seed, generator
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
-from discreet.synth.distributions.draws import Draws
-from discreet.synth.distributions.records import Records
+from discreet.synth.distributions.draws import Draws, Records
 
 
 def smote(
