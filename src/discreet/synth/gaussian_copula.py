@@ -21,7 +21,7 @@ from discreet.numerics.correlation import nearest_correlation
 from discreet.numerics.mutual_information import BOUND
 from discreet.synth.copula_columns import FAMILIES, Dimension, MarginKind, mean_scores
 from discreet.synth.copula_model import Coupling, FittedCopula, NormalCoupling, Preparation, fit_copula
-from discreet.synth.from_aggregates.latent import LatentPairs
+from discreet.synth.from_aggregates.latent_correlation import LatentPairs
 from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 

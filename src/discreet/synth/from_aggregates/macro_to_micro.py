@@ -21,18 +21,8 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
-from discreet.synth.from_aggregates.aggregates import (
-    BETWEEN,
-    EXTERNAL,
-    PUBLISHED,
-    RANDOM,
-    REAL,
-    Aggregates,
-    Figures,
-    Given,
-    read_aggregates,
-)
-from discreet.synth.from_aggregates.dependence import (
+from discreet.synth.from_aggregates.aggregate_knowledge import Knowledge, gathered
+from discreet.synth.from_aggregates.latent_correlation import (
     Dependence,
     Matrix,
     as_matrix,
@@ -43,8 +33,18 @@ from discreet.synth.from_aggregates.dependence import (
     normal_score_correlation,
     random_correlation,
 )
-from discreet.synth.from_aggregates.fitted_macro import FittedMacroToMicro
-from discreet.synth.from_aggregates.knowledge import Knowledge, gathered
+from discreet.synth.from_aggregates.macro_to_micro_model import FittedMacroToMicro
+from discreet.synth.from_aggregates.published_aggregates import (
+    BETWEEN,
+    EXTERNAL,
+    PUBLISHED,
+    RANDOM,
+    REAL,
+    Aggregates,
+    Figures,
+    Given,
+    read_aggregates,
+)
 from discreet.synth.record_rules import RecordRule, derived_columns, read_rules
 from discreet.synth.synthesizer import Synthesizer
 

@@ -13,7 +13,8 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.wording import type_name
-from discreet.synth.from_aggregates.aggregates import (
+from discreet.synth.from_aggregates.latent_correlation import NATURES, UnitMargin
+from discreet.synth.from_aggregates.published_aggregates import (
     ASSUMED,
     BETWEEN,
     DERIVED,
@@ -26,10 +27,10 @@ from discreet.synth.from_aggregates.aggregates import (
     consistent,
     derived_records,
 )
-from discreet.synth.from_aggregates.unit_margins import NATURES, UnitMargin
 
 if TYPE_CHECKING:
     from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro
+
 
 _PLAIN_NAMES: Mapping[str, str] = {
     "normal": "norm",
