@@ -18,7 +18,7 @@ from discreet.synth.fitting_sample import (
     fitting_sample as fitting_sample,
 )
 from discreet.synth.from_aggregates import MacroToMicro as MacroToMicro
-from discreet.synth.from_outputs import FromOutputs as FromOutputs
+from discreet.synth.from_outputs.teaching_data import FromOutputs as FromOutputs
 from discreet.synth.gaussian_copula import GaussianCopula as GaussianCopula
 from discreet.synth.language_model import LanguageModel as LanguageModel
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism

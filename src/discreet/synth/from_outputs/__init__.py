@@ -1,13 +1,9 @@
 """Teaching data: microdata on which published analyses reproduce, made from the results alone."""
 
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-from discreet.synth.from_outputs.counting import ConflictingTargetsError
-from discreet.synth.from_outputs.disclosure import attribution_beyond_holdout
-from discreet.synth.from_outputs.fitted import FittedOutputs
-from discreet.synth.from_outputs.model_targets import LinearCoefs, LogitCoefs
-from discreet.synth.from_outputs.raking import Raking
-from discreet.synth.from_outputs.synthesis import FromOutputs
-from discreet.synth.from_outputs.targets import (
+from discreet.synth.from_outputs.fitted_outputs import FittedOutputs, attribution_beyond_holdout
+from discreet.synth.from_outputs.published_models import LinearCoefs, LogitCoefs
+from discreet.synth.from_outputs.published_targets import (
     CondMean,
     CondMedian,
     Correlation,
@@ -15,6 +11,8 @@ from discreet.synth.from_outputs.targets import (
     Frequencies,
     Target,
 )
+from discreet.synth.from_outputs.table_conditions import ConflictingTargetsError
+from discreet.synth.from_outputs.teaching_data import FromOutputs, Raking
 
 __all__ = [
     "Codebook",

@@ -6,18 +6,34 @@ meets the tables to the record. What no table ties together is put together at r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Integers
-from discreet.synth.from_outputs.bound import Bound
-from discreet.synth.from_outputs.bound_model import BoundModel
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.synth.from_outputs.bound_targets import Bound, BoundModel, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-from discreet.synth.from_outputs.columns import VALUE, evaluated
-from discreet.synth.from_outputs.counting import Component, Program
+from discreet.synth.from_outputs.design_columns import VALUE, Factor, evaluated
+from discreet.synth.from_outputs.misfit import Layout
+from discreet.synth.from_outputs.swap_search import SwapSearch, Ties
+from discreet.synth.from_outputs.table_conditions import (
+    Component,
+    Condition,
+    Program,
+    check_consistency,
+    components_of,
+    conditions_of,
+    floors_of,
+)
+
+if TYPE_CHECKING:
+    from discreet.synth.from_outputs.teaching_data import FromOutputs
+
 
 _ROUNDS = 200
 _SLACK_COST = 1e4
@@ -259,3 +275,151 @@ def _notes(component: Component, slack: Floats, n: int) -> tuple[str, ...]:
             f"'{target}', so that coefficient may be out of reach."
         )
     return tuple(notes)
+
+
+# From codebook and targets to what both engines need: bound targets, checked for consistency.
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Targets made ready, with what had to be said about them."""
+
+    codebook: Codebook
+    n: int
+    bounds: tuple[Bound, ...]
+    conditions: tuple[Condition, ...]
+    floors: tuple[Condition, ...]
+    components: tuple[Component, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: FromOutputs) -> Preparation:
+        """Bind the targets and refuse those that contradict one another."""
+        bounds = tuple(target.bind(plan.codebook, plan.n) for target in plan.targets)
+        titles = [bound.title for bound in bounds]
+        twice = sorted({title for title in titles if titles.count(title) > 1})
+        if twice:
+            raise ParameterError(f"Two targets are called '{twice[0]}'. Give them names: name=….")
+        if bounds and not any(bound.weight > 0 for bound in bounds):
+            raise ParameterError("All targets have weight 0. Give one of them a weight.")
+        conditions = conditions_of(plan.codebook, bounds, plan.n)
+        floors = floors_of(plan.codebook, bounds, plan.min_cell) if plan.min_cell else []
+        components = components_of(plan.codebook, conditions, floors)
+        check_consistency(components, plan.n)
+        notes = [note for bound in bounds if isinstance(bound, BoundTable) for note in bound.notes]
+        notes += _margin_notes(plan.codebook)
+        if plan.weights is not None:
+            notes += plan.weights.check(plan.codebook)
+        for note in notes:
+            warnings.warn(note, DiscreetWarning, stacklevel=4)
+        return cls(
+            plan.codebook, plan.n, bounds, tuple(conditions), tuple(floors), tuple(components), tuple(notes)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SwapStart:
+    """Whole counts of every table, and the search for the rest."""
+
+    preparation: Preparation
+    counts: tuple[Counts, ...]
+    search: SwapSearch
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, preparation: Preparation) -> SwapStart:
+        """Find the counts; targets that could not be built in are left to the search."""
+        counts = tuple(counts_of(component, preparation.n) for component in preparation.components)
+        soft = frozenset(target for part in counts for target in part.soft)
+        ties = Ties.of(preparation.codebook, preparation.conditions, soft)
+        left = [
+            bound
+            for bound in preparation.bounds
+            if bound.weight > 0
+            and not (isinstance(bound, BoundTable) and bound.exact and bound.title not in soft)
+        ]
+        notes = [note for part in counts for note in part.notes]
+        notes += [
+            f"The tables are too entangled to be built in together: '{name}' is searched for."
+            for name in sorted(soft)
+        ]
+        search = SwapSearch(preparation.codebook, Layout.of(left), ties)
+        return cls(preparation, counts, search, tuple(notes))
+
+    def file(self, random: np.random.Generator) -> tuple[Floats, list[str]]:
+        """Put a starting file together, and name the terms that have too few records in it."""
+        preparation = self.preparation
+        file = started(preparation.codebook, self.counts, preparation.bounds, preparation.n, random=random)
+        floors = Floors(preparation.codebook, preparation.floors, self.search.ties)
+        return file, floors.lift(file, random)
+
+
+def _margin_notes(codebook: Codebook) -> list[str]:
+    notes = []
+    for variable in codebook:
+        if not variable.is_categorical or not variable.shares:
+            continue
+        shares, published = variable.level_shares()
+        missing = int((~published).sum())
+        if missing:
+            rest = float(shares[~published].sum())
+            notes.append(
+                f"The codebook gives no share for {missing} of the levels of '{variable.name}'; "
+                f"what is missing to one ({rest:.4f}) was assigned there."
+            )
+    return notes
+
+
+# A few records of either outcome behind every dummy, without which its coefficient does not exist.
+
+
+@dataclass(frozen=True, eq=False)
+class Floors:
+    """What logistic models need of a file, and the tables that may not be touched to give it to them."""
+
+    codebook: Codebook
+    floors: Sequence[Condition]
+    ties: Ties
+
+    def lift(self, file: Floats, random: np.random.Generator) -> list[str]:
+        """Mend the file in place, and name the terms where tables do not allow it."""
+        short = []
+        for floor in self.floors:
+            level, outcome = floor.form.cell
+            for _ in range(int(floor.form.value)):
+                has_level = evaluated((level,), file) > 0
+                has_outcome = evaluated((outcome,), file) > 0
+                if (has_level & has_outcome).sum() >= floor.form.value:
+                    break
+                takers, givers = has_outcome & ~has_level, has_level & ~has_outcome
+                spare = givers.sum() > floor.form.value
+                if spare and self._exchange(file, level.variable, (takers, givers), random):
+                    continue
+                if spare and self._exchange(file, outcome.variable, (givers, takers), random):
+                    continue
+                if not self._give(file, level, takers, random):
+                    short.append(floor.figure)
+                    break
+        return list(dict.fromkeys(short))
+
+    def _exchange(
+        self, file: Floats, variable: int, sides: tuple[Flags, Flags], random: np.random.Generator
+    ) -> bool:
+        """Exchange a variable between one record of either side that agree on all that tables tie to it."""
+        tied = np.array(sorted(self.ties.partners[variable]), dtype=np.int64)
+        left, right = np.flatnonzero(sides[0]), np.flatnonzero(sides[1])
+        for other in random.permutation(right)[:50].tolist():
+            agree = left[(file[left][:, tied] == file[other, tied]).all(axis=1)]
+            if len(agree):
+                one = int(random.choice(agree))
+                file[[one, other], variable] = file[[other, one], variable]
+                return True
+        return False
+
+    def _give(self, file: Floats, level: Factor, takers: Flags, random: np.random.Generator) -> bool:
+        """Give one record the level, where no published distribution stands against it."""
+        fixed = level.variable in self.ties.published or self.codebook.columns[level.variable].shares
+        if fixed or not takers.any():
+            return False
+        file[int(random.choice(np.flatnonzero(takers))), level.variable] = level.table.index(1.0)
+        return True

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
-from discreet.synth.from_outputs.bound import Bound
+from discreet.synth.from_outputs.bound_targets import Bound
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-from discreet.synth.from_outputs.counting import Condition
-from discreet.synth.from_outputs.layout import Layout
-from discreet.synth.from_outputs.metric import Phase, Standing, standing
+from discreet.synth.from_outputs.misfit import Layout, Phase, Standing, standing
+from discreet.synth.from_outputs.table_conditions import Condition
 
 Step = tuple[int, float, int, str]
 

@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.synth.from_outputs.bound import Bound, LossScale
-from discreet.synth.from_outputs.bound_model import BoundModel
+from discreet.synth.from_outputs.bound_targets import Bound, BoundModel, LossScale
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 
 _EXCHANGED_ROWS = 0.1

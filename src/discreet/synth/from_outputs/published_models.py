@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.synth.from_outputs.bound_model import BoundModel
+from discreet.synth.from_outputs.bound_targets import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook
-from discreet.synth.from_outputs.columns import (
+from discreet.synth.from_outputs.design_columns import (
     INTERCEPT,
     Factor,
     dummies_in,
@@ -24,8 +24,7 @@ from discreet.synth.from_outputs.columns import (
     level_column,
     term_column,
 )
-from discreet.synth.from_outputs.table_cells import checked_unit, checked_weight
-from discreet.synth.from_outputs.targets import Target
+from discreet.synth.from_outputs.published_targets import Target, checked_unit, checked_weight
 
 
 @dataclass(frozen=True)

@@ -6,28 +6,28 @@ names in the codebook and refuses what does not fit.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, ClassVar
+from itertools import pairwise, product
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.core.described import kebab, made_from, parameters_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import keep_as_tuples, typed_parameters
-from discreet.synth.from_outputs.bound import Bound, BoundCorrelation, BoundGroups, BoundTable
-from discreet.synth.from_outputs.codebook import Codebook
-from discreet.synth.from_outputs.columns import Column, filter_columns, number_column
-from discreet.synth.from_outputs.table_cells import (
-    Cells,
-    Counted,
-    check_published,
-    checked_unit,
-    checked_weight,
-    side_of,
+from discreet.synth.from_outputs.bound_targets import Bound, BoundCorrelation, BoundGroups, BoundTable, Form
+from discreet.synth.from_outputs.codebook import Codebook, printed_unit
+from discreet.synth.from_outputs.design_columns import (
+    BETWEEN,
+    Column,
+    Factor,
+    filter_columns,
+    level_column,
+    number_column,
 )
 
 
@@ -218,6 +218,86 @@ class _Grouped(Target):
         )
 
 
+def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebook, title: str) -> Floats:
+    """Bring means or medians into the shape of their groups."""
+    if isinstance(values, Mapping):
+        if len(by) != 1:
+            raise ParameterError(
+                f"'{title}': values by level need one grouping variable; write nested lists for more."
+            )
+        arranged = np.full(shape, np.nan)
+        for level, value in values.items():
+            arranged[codebook[by[0]].position(level)] = value
+        return arranged
+    arranged = np.array(values, dtype=np.float64)
+    if arranged.shape != tuple(shape):
+        raise ParameterError(f"'{title}' has another number of values than its groups have levels.")
+    return arranged
+
+
+def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) -> None:
+    variable = codebook[name]
+    low, high = (
+        (variable.low, variable.high)
+        if variable.is_number
+        else (
+            variable.level_numbers().min(),
+            variable.level_numbers().max(),
+        )
+    )
+    if (published < low).any() or (published > high).any():
+        raise ParameterError(
+            f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
+        )
+
+
+def _as_tuples(values: Any) -> Any:
+    return tuple(_as_tuples(value) for value in values) if isinstance(values, list | tuple) else values
+
+
+def side_of(
+    codebook: Codebook, name: str, bands: Mapping[str, Sequence[float]], title: str
+) -> tuple[list[str], list[Factor]]:
+    """Return the labels and indicators of one side of a table."""
+    variable = codebook[name]
+    if variable.is_categorical:
+        sides = [level_column(codebook, name, [place]) for place in range(len(variable.levels))]
+        return [f"{name}={level}" for level in variable.levels], sides
+    edges = [float(edge) for edge in bands.get(name, ())]
+    if len(edges) < 2 or edges != sorted(set(edges)):
+        raise ParameterError(
+            f"'{title}' uses the number '{name}' as a category. Say how it is cut: bands={{'{name}': [edge, edge, …]}}."
+        )
+    uppers = [np.nextafter(edge, -np.inf) for edge in edges[1:-1]] + [edges[-1]]
+    sides = [
+        Factor(codebook.index(name), BETWEEN, low, float(high))
+        for low, high in zip(edges[:-1], uppers, strict=True)
+    ]
+    return [f"{name} {low:g}-{high:g}" for low, high in pairwise(edges)], sides
+
+
+def checked_unit(unit: float | None, published: Iterable[float], title: str) -> float:
+    """Return the printing unit; read off the figures unless named."""
+    if unit is None:
+        return printed_unit(published)
+    if isinstance(unit, bool) or not unit > 0:
+        raise ParameterError(f"The printing unit of '{title}' must be above 0, e.g. 0.001.")
+    return float(unit)
+
+
+def checked_weight(weight: float, title: str) -> float:
+    """Return the weight of a target, or refuse it."""
+    if isinstance(weight, bool) or not (weight >= 0 and math.isfinite(weight)):
+        raise ParameterError(f"The weight of '{title}' must be a number of at least 0.")
+    return float(weight)
+
+
+def check_published(there: Flags, title: str) -> None:
+    """Refuse a target without any figure."""
+    if not there.any():
+        raise ParameterError(f"'{title}' has no published figure.")
+
+
 @dataclass(frozen=True)
 class CondMean(_Grouped):
     """Means of a number, over all records or by group.
@@ -291,47 +371,94 @@ class Correlation(Target):
         )
 
 
-def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebook, title: str) -> Floats:
-    """Bring means or medians into the shape of their groups."""
-    if isinstance(values, Mapping):
-        if len(by) != 1:
-            raise ParameterError(
-                f"'{title}': values by level need one grouping variable; write nested lists for more."
-            )
-        arranged = np.full(shape, np.nan)
-        for level, value in values.items():
-            arranged[codebook[by[0]].position(level)] = value
-        return arranged
-    arranged = np.array(values, dtype=np.float64)
-    if arranged.shape != tuple(shape):
-        raise ParameterError(f"'{title}' has another number of values than its groups have levels.")
-    return arranged
-
-
-def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) -> None:
-    variable = codebook[name]
-    low, high = (
-        (variable.low, variable.high)
-        if variable.is_number
-        else (
-            variable.level_numbers().min(),
-            variable.level_numbers().max(),
-        )
-    )
-    if (published < low).any() or (published > high).any():
-        raise ParameterError(
-            f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
-        )
-
-
 def _check_counted(counted: str, name: str) -> None:
     known = ("counts", "proportions", "row_proportions")
     if counted not in known:
         raise ParameterError(f"In the table '{name}': {unknown_name(counted, known, what='way of counting')}")
 
 
-def _as_tuples(values: Any) -> Any:
-    return tuple(_as_tuples(value) for value in values) if isinstance(values, list | tuple) else values
-
-
 __all__ = ["CondMean", "CondMedian", "Correlation", "CrossTab", "Frequencies", "Target"]
+
+
+# Cells of published tables as conditions on counts, and what all targets check about their figures.
+
+
+Counted = Literal["counts", "proportions", "row_proportions"]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a table and a distribution have in common: labeled cells with a value each, in rows."""
+
+    title: str
+    labels: Sequence[str]
+    cells: Sequence[Column]
+    rows: Sequence[Column]
+    values: Floats
+    counted: Counted
+
+    def bind(
+        self, codebook: Codebook, n: int, where: Mapping[str, Any], unit: float | None, weight: float
+    ) -> BoundTable:
+        """Turn the published cells into conditions on counts."""
+        there = np.isfinite(self.values)
+        check_published(there, self.title)
+        base = filter_columns(codebook, where)
+        values, half, notes = self._rounding(
+            n, there, base, checked_unit(unit, self.values[there], self.title)
+        )
+        # Without a filter a proportion of the whole is a count in n.
+        in_records = self.counted == "counts" or (self.counted == "proportions" and not base)
+        per = float(n) if self.counted == "proportions" and in_records else 1.0
+        forms = []
+        for place in np.flatnonzero(there).tolist():
+            whole = base if self.counted == "proportions" else (*self.rows[place], *base)
+            share_of = None if in_records else whole
+            cell = (*self.cells[place], *base)
+            forms.append(Form(cell, share_of, float(values[place]) * per, half * per))
+        size = len(forms)
+        counts = self.counted == "counts"
+        return BoundTable(
+            self.title,
+            tuple(label for label, kept in zip(self.labels, there, strict=True) if kept),
+            values[there],
+            np.full(size, max(half, 0.5) if counts else half),
+            np.full(size, 1.0 / n if counts else 1.0),
+            checked_weight(weight, self.title),
+            base,
+            tuple(forms),
+            all(factor.table for form in forms for column in form.columns() for factor in column),
+            per,
+            notes,
+        )
+
+    def _rounding(
+        self, n: int, there: Flags, base: Column, unit: float
+    ) -> tuple[Floats, float, tuple[str, ...]]:
+        """Return the values, how far from them the file may be, and what was changed about them."""
+        values, title, half = self.values, self.title, unit / 2
+        if (values[there] < 0).any():
+            raise ParameterError(f"The table '{title}' has a negative cell.")
+        if self.counted != "counts":
+            if (values[there] > 1).any():
+                raise ParameterError(
+                    f"The table '{title}' has proportions above 1; divide percentages by 100."
+                )
+            return values, half, ()
+        if (values[there] != np.round(values[there])).any():
+            raise ParameterError(
+                f"The table '{title}' has counts that are no whole numbers. Say counted='proportions' for shares of "
+                "the whole (divide percentages by 100), or round weighted counts."
+            )
+        # A count printed as a whole number is that number; only coarser rounding leaves room.
+        half = 0.0 if unit <= 1 else half
+        total = float(values[there].sum())
+        if base or not there.all() or abs(total - n) <= half * len(values):
+            return values, half, ()
+        if total <= 0:
+            raise ParameterError(f"The table '{title}' is empty.")
+        note = (
+            f"The table '{title}' adds up to {total:,.0f} and the file is to have {n:,} records: "
+            "its counts were rescaled."
+        )
+        return values * (n / total), max(1.0, max(half, 0.5) * n / total), (note,)
