@@ -7,11 +7,10 @@ from scipy.stats import ks_2samp
 
 from discreet import Microdata
 from discreet.synth import Sequential
-from discreet.synth.methods.design import Design
-from discreet.synth.methods.likelihood import newton_logit
-from discreet.synth.methods.linear import least_squares
-from discreet.synth.methods.logistic import Logreg
+from discreet.synth.methods.generalized_linear import Logreg
 from discreet.synth.methods.method import Task
+from discreet.synth.methods.model_matrix import Design, newton_logit
+from discreet.synth.methods.normal_regression import least_squares
 from discreet.synth.variables import Variable
 
 RNG = np.random.default_rng(1)

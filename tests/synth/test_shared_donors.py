@@ -13,7 +13,7 @@ from discreet.core.errors import ParameterError
 from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.synth import Sequential, load
-from discreet.synth.methods.shared_donors import Groups
+from discreet.synth.methods.tree_donors import Groups
 
 
 def grown(seed: int, rows: int, levels: int, leaf: int):

@@ -12,7 +12,7 @@ from attack.populations import people
 from discreet import Microdata, attack
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Sequential
-from discreet.synth.methods.resampling import Sample
+from discreet.synth.methods.observed_values import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.workflow.attack_battery import Gains, labels_among
 from discreet.workflow.attacked_drafts import Try, chosen_of, worth_a_step

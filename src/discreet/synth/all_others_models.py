@@ -11,13 +11,11 @@ import numpy as np
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.synth.all_others_selection import Selector
-from discreet.synth.methods.design import Design
-from discreet.synth.methods.likelihood import multinomial_fit, newton_logit, softmax
-from discreet.synth.methods.linear import NormalLaw, least_squares
-from discreet.synth.methods.logistic import ClassShares
+from discreet.synth.methods.generalized_linear import ClassShares
 from discreet.synth.methods.method import Conditional, Task, all_methods
-from discreet.synth.methods.pseudo_records import augmented
-from discreet.synth.methods.resampling import ObservedShares, Sample
+from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit, softmax
+from discreet.synth.methods.normal_regression import NormalLaw, least_squares
+from discreet.synth.methods.observed_values import ObservedShares, Sample
 from discreet.synth.variables import Variable
 
 Noise = Literal["residual", "bayes", "none"]

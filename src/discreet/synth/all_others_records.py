@@ -20,7 +20,7 @@ from discreet.core.one_thread import one_thread
 from discreet.synth.all_others_models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others_selection import select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm
-from discreet.synth.methods.design import Design
+from discreet.synth.methods.model_matrix import Design
 from discreet.synth.modelled_columns import Intake
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable

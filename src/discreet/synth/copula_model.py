@@ -27,7 +27,7 @@ from discreet.synth.copula_columns import (
     laid_out,
 )
 from discreet.synth.distributions.families import check_family
-from discreet.synth.methods.given import Stratum
+from discreet.synth.methods.observed_values import Stratum
 from discreet.synth.modelled_columns import Weights, take_in
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.sequential import Sequential

@@ -17,7 +17,7 @@ import polars as pl
 
 from discreet.microdata import Microdata
 from discreet.synth import Sequential
-from discreet.synth.methods.resampling import Sample
+from discreet.synth.methods.observed_values import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.sequential.sequential import Smoothing
 from discreet.workflow.attack_battery import labels_among

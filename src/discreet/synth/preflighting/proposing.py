@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.synth.methods.given import Collinear, Near
 from discreet.synth.methods.method import Method
+from discreet.synth.methods.observed_values import Collinear, Near
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.restoring import DERIVED, left_out
 from discreet.synth.sequential.ordering import in_order

@@ -13,11 +13,19 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
-from discreet.synth.methods.binomial import Binomial
-from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Numbered, Passive, Stratum
+from discreet.synth.methods.generalized_linear import Binomial
+from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method, all_methods, kind_of
-from discreet.synth.methods.resampling import Nested
-from discreet.synth.methods.survival import SurvivalTree
+from discreet.synth.methods.observed_values import (
+    Collinear,
+    Constant,
+    Keep,
+    Near,
+    Nested,
+    Numbered,
+    Passive,
+    Stratum,
+)
 from discreet.synth.sequential.rules import Rule, read_rules
 from discreet.synth.variables import Variable
 from discreet.synth.written_values import WrittenNumberForm, as_read, typed

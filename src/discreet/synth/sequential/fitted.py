@@ -20,8 +20,8 @@ from discreet.core.progress import track
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, columns_named, restored_form
-from discreet.synth.methods.given import Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod
+from discreet.synth.methods.observed_values import Keep, Near, Passive, Stratum
 from discreet.synth.sequential.choosing import default_methods
 from discreet.synth.sequential.fitting import Fitting, Scene, Shape
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan

@@ -14,7 +14,7 @@ import polars as pl
 from discreet.core.errors import DiscreetWarning
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.methods.given import Numbered
+from discreet.synth.methods.observed_values import Numbered
 from discreet.synth.record_units import Unit, copies_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan

@@ -13,9 +13,8 @@ import polars as pl
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.synth.column_forms import Form
-from discreet.synth.methods.cells import resampled_within
 from discreet.synth.methods.method import Conditional, Method, Task
-from discreet.synth.methods.resampling import Sample, drawn_alone
+from discreet.synth.methods.observed_values import Sample, drawn_alone, resampled_within
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
 

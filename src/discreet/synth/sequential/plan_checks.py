@@ -11,8 +11,8 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.dp.contributions import refuse_several_records
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.methods.given import Constant, Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
+from discreet.synth.methods.observed_values import Constant, Keep, Near, Passive, Stratum
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, parsed
 

@@ -11,7 +11,7 @@ from discreet.core.value_gate import without_literals
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import CategoryForm, Form, as_numbers
-from discreet.synth.methods.given import Constant, Keep, Passive
+from discreet.synth.methods.observed_values import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
 from discreet.synth.smoothing import own_values

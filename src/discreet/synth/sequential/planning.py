@@ -13,11 +13,19 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, NumberForm, columns_named
-from discreet.synth.methods.binomial import Binomial
-from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Passive, Stratum
+from discreet.synth.methods.generalized_linear import Binomial
+from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method
-from discreet.synth.methods.resampling import Nested, drawn_alone
-from discreet.synth.methods.survival import SurvivalTree
+from discreet.synth.methods.observed_values import (
+    Collinear,
+    Constant,
+    Keep,
+    Near,
+    Nested,
+    Passive,
+    Stratum,
+    drawn_alone,
+)
 from discreet.synth.sequential.choosing import (
     check_options,
     collinear_pairs,

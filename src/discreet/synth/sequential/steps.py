@@ -13,14 +13,13 @@ import polars as pl
 from discreet.core.arrays import Array, Flags
 from discreet.expressions import parse
 from discreet.synth.column_forms import Form, NumberForm, as_numbers, restored_form
-from discreet.synth.methods.given import Near
 from discreet.synth.methods.method import (
     Conditional,
     JointConditional,
     JointMethod,
     JointTask,
 )
-from discreet.synth.methods.resampling import Nested
+from discreet.synth.methods.observed_values import Near, Nested
 from discreet.synth.sequential.choosing import state_method
 from discreet.synth.sequential.fitting import Fitting, Scene, Shape
 from discreet.synth.sequential.plan import ColumnPlan

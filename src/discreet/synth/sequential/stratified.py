@@ -11,7 +11,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.synth.column_forms import columns_named
-from discreet.synth.methods.given import Stratum
+from discreet.synth.methods.observed_values import Stratum
 from discreet.synth.sequential.plan import SynthesisPlan
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.methods.given import Collinear, Keep
 from discreet.synth.methods.method import JointMethod
+from discreet.synth.methods.observed_values import Collinear, Keep
 from discreet.synth.record_units import Unit, copies_of, same_within
 from discreet.synth.sequential.plan import SynthesisPlan
 from discreet.synth.sequential.planning import plan_synthesis, predictor_sets

@@ -13,17 +13,18 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from discreet.core.arrays import Array, Floats, Integers
-from discreet.core.errors import ParameterError
-from discreet.synth.methods.design import Design
-from discreet.synth.methods.likelihood import (
+from discreet.core.errors import ColumnError, ParameterError
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
+from discreet.synth.methods.model_matrix import (
+    Design,
+    augmented,
     multinomial_fit,
     newton_logit,
+    newton_poisson,
     ordered_fit,
     ordered_shares,
     softmax,
 )
-from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
-from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
 # An exponential takes as long as about ten products.
@@ -257,3 +258,182 @@ def _levels(shares: Floats, u: Floats) -> Integers:
     upto = np.cumsum(shares, axis=1)
     passed = (u[:, None] * upto[:, -1:] > upto).sum(axis=1)
     return np.asarray(np.minimum(passed, shares.shape[1] - 1), dtype=np.int64)
+
+
+# Counts by Poisson regression.
+
+
+_SPREAD_OUT = 1.5
+
+
+@dataclass(frozen=True)
+class Poisson(Method):
+    """Poisson regression of a column of counts, with weights by pseudo-likelihood.
+
+    Parameters
+    ----------
+    covariance
+        Of the coefficients in a proper synthesis: ``"model"`` or ``"sandwich"``.
+    """
+
+    name = "poisson"
+    targets: ClassVar[frozenset[str]] = frozenset({"number"})
+    proper_by: ClassVar[ProperBy] = "posterior"
+    covariance: Literal["model", "sandwich"] = "model"
+
+    def __post_init__(self) -> None:
+        if self.covariance not in ("model", "sandwich"):
+            raise ParameterError('covariance must be "model" or "sandwich".')
+
+    def fit(self, task: Task) -> Conditional:
+        """Regress the logarithm of the expected count on the predictors."""
+        counts = task.target.values
+        bad = int(((counts < 0) | (counts != np.round(counts))).sum())
+        if bad:
+            raise ColumnError(
+                f"Column '{task.target.name}' is negative or no whole number in {bad:,} records, so it is no count. "
+                "Use norm or cart for it, or declare the codes as special_codes."
+            )
+        design = Design.of(task.predictors, weights=task.weights)
+        beta, root = newton_poisson(
+            design, task.predictors, counts, weights=task.weights, sandwich=self.covariance == "sandwich"
+        )
+        expected = np.exp(np.concatenate([x @ beta for x, _, _ in design.parts(task.predictors)]))
+        away = np.square(counts - expected) / np.maximum(expected, 1e-12)
+        spread = float(np.average(away, weights=task.weights))
+        if task.proper:
+            beta = beta + root @ task.rng.standard_normal(len(beta))
+        return PoissonLaw(design, beta, float(expected.max()), spread)
+
+
+class PoissonLaw(Conditional):
+    """Poisson counts around a log-linear mean."""
+
+    def __init__(self, design: Design, beta: Floats, most: float, spread: float) -> None:
+        self.design = design
+        self.beta = beta
+        self.most = most
+        self.spread = spread
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return self.design.dropped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether the counts vary more than a Poisson law allows for."""
+        if self.spread <= _SPREAD_OUT:
+            return ()
+        return (
+            f"the counts vary {self.spread:.1f} times as much as a Poisson law allows for, and synthetic ones will "
+            "vary too little; model the column with cart or pmm, or name more predictors.",
+        )
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
+        """Draw counts; none is expected to be larger than the largest that any observed record was."""
+        limit = np.log(max(self.most, 1e-12))
+        means = [np.exp(np.minimum(x @ self.beta, limit)) for x, _, _ in self.design.parts(predictors)]
+        return rng.poisson(np.concatenate(means or [np.empty(0)])).astype(np.float64)
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit."""
+        return {"design": self.design.state(), "beta": self.beta, "most": self.most, "spread": self.spread}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Design.restored(state["design"]), state["beta"], state["most"], state["spread"])
+
+
+# Counts out of a known number: a binomial law with a logistic share.
+
+
+@dataclass(frozen=True)
+class Binomial(Method):
+    """A count of successes out of the trials in another column.
+
+    Parameters
+    ----------
+    of
+        The column of trials, which is one of the predictors.
+    """
+
+    name = "binomial"
+    targets: ClassVar[frozenset[str]] = frozenset({"number"})
+    proper_by: ClassVar[ProperBy] = "posterior"
+    of: str = ""
+
+    def fit(self, task: Task) -> Conditional:
+        """Fit the share: every record counts its successes and its failures."""
+        trials, others = _apart(task.predictors, self.of)
+        if trials is None:
+            raise ColumnError(
+                f"Column '{task.target.name}' counts out of '{self.of}', which is no number. Name another denominator."
+            )
+        part = (task.target.values % 1 != 0) | (trials.values % 1 != 0)
+        if part.any():
+            raise ColumnError(
+                f"Column '{task.target.name}' counts out of '{self.of}', but {int(part.sum()):,} records do not hold "
+                "whole numbers in both. Round them, or model the column otherwise."
+            )
+        too_many = int(((task.target.values > trials.values) | (task.target.values < 0)).sum())
+        if too_many:
+            raise ColumnError(
+                f"Column '{task.target.name}' counts out of '{self.of}', but is larger than it, negative, or known "
+                f"where it is missing, in {too_many:,} records. Correct them, or name another denominator."
+            )
+        constant = Variable("constant", np.ones(len(task.target)))
+        given = others or [constant]
+        weight = np.ones(len(task.target)) if task.weights is None else task.weights
+        twice = np.tile(np.arange(len(task.target)), 2)
+        doubled = [variable.take(twice) for variable in given]
+        outcome = np.repeat([1, 0], len(task.target))
+        counts = np.concatenate([weight * task.target.values, weight * (trials.values - task.target.values)])
+        design = Design.of(given, weights=task.weights)
+        beta, root = newton_logit(design, doubled, outcome, weights=counts, extra=augmented(design, given, 2))
+        if task.proper:
+            beta = beta + root @ task.rng.standard_normal(len(beta))
+        return BinomialLaw(design, beta, self.of)
+
+
+class BinomialLaw(Conditional):
+    """Binomial counts with a logistic share."""
+
+    def __init__(self, design: Design, beta: Floats, of: str) -> None:
+        self.design = design
+        self.beta = beta
+        self.of = of
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return tuple(name for name in self.design.dropped if name != "constant")
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
+        """Draw successes out of the synthetic trials."""
+        from scipy.special import expit
+
+        trials, others = _apart(predictors, self.of)
+        assert trials is not None
+        given = others or [Variable("constant", np.ones(size))]
+        share = np.concatenate(
+            [expit(x @ self.beta) for x, _, _ in self.design.parts(given)] or [np.empty(0)]
+        )
+        return rng.binomial(np.rint(np.maximum(trials.values, 0)).astype(np.int64), share).astype(np.float64)
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit."""
+        return {"design": self.design.state(), "beta": self.beta, "of": self.of}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Design.restored(state["design"]), state["beta"], state["of"])
+
+
+def _apart(predictors: Sequence[Variable], of: str) -> tuple[Variable | None, list[Variable]]:
+    """Tell the trials from the other predictors; where they are missing they count as 0."""
+    trials = [variable for variable in predictors if variable.is_number and variable.name == of]
+    others = [variable for variable in predictors if variable not in trials]
+    return (trials[0] if trials else None), others
