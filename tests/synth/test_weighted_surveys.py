@@ -9,7 +9,7 @@ import pytest
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.synth import load
-from discreet.synth.sequential.sampled_units import SampledUnits
+from discreet.synth.sequential.fitting_records import SampledUnits
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.survey_checks import survey_check
 from discreet.utility import combine

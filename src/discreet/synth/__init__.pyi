@@ -81,9 +81,9 @@ from discreet.synth.relational import (
 )
 from discreet.synth.release_preparation import finish as finish
 from discreet.synth.release_preparation import rules_against_chance as rules_against_chance
-from discreet.synth.sequential.ordering import OrderChoice as OrderChoice
-from discreet.synth.sequential.ordering import choose_order as choose_order
 from discreet.synth.sequential.sequential import Sequential as Sequential
+from discreet.synth.sequential.visit_sequence import OrderChoice as OrderChoice
+from discreet.synth.sequential.visit_sequence import choose_order as choose_order
 from discreet.synth.survey_checks import survey_check as survey_check
 from discreet.synth.syndiffix import (
     MultiTable as MultiTable,

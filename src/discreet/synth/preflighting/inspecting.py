@@ -25,8 +25,8 @@ from discreet.synth.preflighting.relations import given_values, inequalities
 from discreet.synth.preflighting.restoring import DERIVED, dtype_name, left_out
 from discreet.synth.preflighting.result import Preflight
 from discreet.synth.record_units import Unit, copies_of, units_seen
-from discreet.synth.sequential.ordering import choose_order
 from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.sequential.visit_sequence import choose_order
 
 _CODEBOOK = ("missing", "legal", "kind")
 _KINDS = ("number", "category", "identifier")

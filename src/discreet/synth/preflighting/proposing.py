@@ -9,8 +9,8 @@ from discreet.synth.methods.method import Method
 from discreet.synth.methods.observed_values import Collinear, Near
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.restoring import DERIVED, left_out
-from discreet.synth.sequential.ordering import in_order
 from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.sequential.visit_sequence import in_order
 
 
 def proposed_synthesizer(

@@ -19,8 +19,8 @@ from discreet.synth.model_files import damaged, load_state, save_state
 from discreet.synth.relational.balancing import balanced_children, chosen_parents
 from discreet.synth.relational.family import Family
 from discreet.synth.relational.schema import Schema
-from discreet.synth.sequential.fitted import FittedSequential
-from discreet.synth.sequential.fitted_units import packed_model, unpacked_model
+from discreet.synth.sequential.sequential_model import FittedSequential
+from discreet.synth.sequential.whole_units_model import packed_model, unpacked_model
 from discreet.synth.synthesizer import Stream, seed_of
 
 _KIND = "FittedRelational"

@@ -25,10 +25,10 @@ from discreet.synth.relational.comparators import joined_table
 from discreet.synth.relational.family import Family
 from discreet.synth.relational.fitted import FittedRelational, TableModel
 from discreet.synth.relational.schema import Schema, check_tables
-from discreet.synth.sequential.fitted import FittedSequential
-from discreet.synth.sequential.planning import plan_synthesis
+from discreet.synth.sequential.fitting_records import fit_weights
 from discreet.synth.sequential.sequential import Sequential
-from discreet.synth.sequential.survey_weights import fit_weights
+from discreet.synth.sequential.sequential_model import FittedSequential
+from discreet.synth.sequential.synthesis_planning import plan_synthesis
 from discreet.synth.synthesizer import Stream, empty_like, seed_of
 
 _LONG_TEXT = 0.5

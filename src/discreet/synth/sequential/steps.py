@@ -20,10 +20,9 @@ from discreet.synth.methods.method import (
     JointTask,
 )
 from discreet.synth.methods.observed_values import Near, Nested
-from discreet.synth.sequential.choosing import state_method
-from discreet.synth.sequential.fitting import Fitting, Scene, Shape
-from discreet.synth.sequential.plan import ColumnPlan
-from discreet.synth.sequential.rules import Rule, covered, parsed
+from discreet.synth.sequential.fitting_records import Fitting, Scene, Shape
+from discreet.synth.sequential.method_choice import state_method
+from discreet.synth.sequential.synthesis_plan import ColumnPlan, Rule, covered, parsed
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
 from discreet.synth.written_values import as_computed

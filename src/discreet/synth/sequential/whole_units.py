@@ -21,9 +21,8 @@ from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Collinear, Keep
 from discreet.synth.record_units import Unit, copies_of, same_within
-from discreet.synth.sequential.plan import SynthesisPlan
-from discreet.synth.sequential.planning import plan_synthesis, predictor_sets
-from discreet.synth.sequential.rules import read_rules
+from discreet.synth.sequential.synthesis_plan import SynthesisPlan, read_rules
+from discreet.synth.sequential.synthesis_planning import plan_synthesis, predictor_sets
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

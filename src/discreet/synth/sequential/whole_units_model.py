@@ -16,11 +16,10 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.observed_values import Numbered
 from discreet.synth.record_units import Unit, copies_of
-from discreet.synth.sequential.fitted import FittedSequential
-from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
-from discreet.synth.sequential.plan_files import plan_of
-from discreet.synth.sequential.planning import left_out_of, plan_synthesis
-from discreet.synth.sequential.survey_weights import above_zero, fit_weights
+from discreet.synth.sequential.fitting_records import above_zero, fit_weights
+from discreet.synth.sequential.sequential_model import FittedSequential
+from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan, plan_of
+from discreet.synth.sequential.synthesis_planning import left_out_of, plan_synthesis
 from discreet.synth.sequential.whole_units import (
     Divided,
     base_plan,
@@ -33,6 +32,7 @@ from discreet.synth.synthesizer import Fitted, Stream, empty_like
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
+
 
 _ROUNDS = 20
 _TRIES = 500

@@ -26,7 +26,8 @@ from discreet.synth.methods.observed_values import (
     Stratum,
     drawn_alone,
 )
-from discreet.synth.sequential.choosing import (
+from discreet.synth.sequential.fitting_records import design_effect, some_are_small, weight_notes, weight_use
+from discreet.synth.sequential.method_choice import (
     check_options,
     collinear_pairs,
     column_forms,
@@ -34,8 +35,6 @@ from discreet.synth.sequential.choosing import (
     named_method,
     names_in,
 )
-from discreet.synth.sequential.needed_first import needed_before
-from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.plan_checks import (
     check_columns,
     check_constraints,
@@ -44,20 +43,23 @@ from discreet.synth.sequential.plan_checks import (
     check_joint,
     check_names,
     check_rules,
-)
-from discreet.synth.sequential.plan_notes import (
     constraint_breaks,
     rule_breaks,
     step_notes,
     unit_notes,
 )
-from discreet.synth.sequential.rules import Rule, read_rules
-from discreet.synth.sequential.stratified import some_are_small
-from discreet.synth.sequential.survey_weights import design_effect, weight_notes, weight_use
+from discreet.synth.sequential.synthesis_plan import (
+    ColumnPlan,
+    Rule,
+    SynthesisPlan,
+    needed_before,
+    read_rules,
+)
 from discreet.synth.smoothing import SMOOTHINGS
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
+
 
 # A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
 _NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
@@ -184,7 +186,7 @@ def _visit_sequence(
     if asked is None or asked == "file":
         return _weight_last(visited, data)
     if isinstance(asked, str):
-        from discreet.synth.sequential.ordering import choose_order, in_order
+        from discreet.synth.sequential.visit_sequence import choose_order, in_order
 
         chosen = choose_order(data, by=asked, columns=visited, forms=forms, frame=frame).order
         needs = needed_before(options, frame.schema, events)

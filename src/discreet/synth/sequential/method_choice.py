@@ -26,12 +26,13 @@ from discreet.synth.methods.observed_values import (
     Passive,
     Stratum,
 )
-from discreet.synth.sequential.rules import Rule, read_rules
+from discreet.synth.sequential.synthesis_plan import Rule, read_rules
 from discreet.synth.variables import Variable
 from discreet.synth.written_values import WrittenNumberForm, as_read, typed
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
+
 
 _SAME = 0.99999
 _FEW_TEXTS = 50

@@ -19,10 +19,10 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.association import Associations, mutual_information_matrix
 from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import check_number
-from discreet.synth.sequential.choosing import names_in
+from discreet.synth.sequential.column_associations import Associations, mutual_information_matrix
+from discreet.synth.sequential.method_choice import names_in
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
 CRITERIA = ("r2", "adj_r2", "p_value", "cv_r2")

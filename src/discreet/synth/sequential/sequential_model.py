@@ -22,18 +22,24 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, columns_named, restored_form
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Keep, Near, Passive, Stratum
-from discreet.synth.sequential.choosing import default_methods
-from discreet.synth.sequential.fitting import Fitting, Scene, Shape
-from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
-from discreet.synth.sequential.sampled_units import SampledUnits
+from discreet.synth.sequential.fitting_records import (
+    SAME_WEIGHTS,
+    Fitting,
+    SampledUnits,
+    Scene,
+    Shape,
+    Strata,
+    above_zero,
+)
+from discreet.synth.sequential.method_choice import default_methods
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
-from discreet.synth.sequential.stratified import Strata
-from discreet.synth.sequential.survey_weights import SAME_WEIGHTS, above_zero
+from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
 from discreet.synth.variables import Variable
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
+
 
 Chain = tuple[Step, ...]
 
@@ -262,7 +268,7 @@ class FittedSequential(Fitted):
     def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
         """Make the model again."""
         from discreet.numerics.trees.coding import Feature
-        from discreet.synth.sequential.plan_files import plan_of
+        from discreet.synth.sequential.synthesis_plan import plan_of
 
         forms = {name: restored_form(form) for name, form in state["forms"].items()}
         shapes = {}
