@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 from discreet import dp, synth
-from discreet.synth.pmse_mechanism.drawing import SURE_ODDS, chances, log_odds
-from discreet.synth.pmse_mechanism.trees import best_pmse, quantile_cuts, tree_pmse
+from discreet.synth.pmse_mechanism import best_pmse, quantile_cuts, tree_pmse
+from discreet.synth.pmse_model import SURE_ODDS, chances, log_odds
 
 NUMBERS = np.arange(1.0, 11.0)[:, None]
 SHIFTS = (0.5, 3, 6, 20)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, dp, synth
 from discreet.core.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
-from discreet.synth.pmse_mechanism.drawing import by_walking, chances, exactly
-from discreet.synth.pmse_mechanism.trees import tree_pmse
+from discreet.synth.pmse_mechanism import tree_pmse
+from discreet.synth.pmse_model import by_walking, chances, exactly
 
 RNG = np.random.default_rng(7)
 SIZE = pl.DataFrame({"height": RNG.normal(170, 8, 400), "works": RNG.random(400) < 0.7})
