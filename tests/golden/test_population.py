@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, synth, utility
-from discreet.synth.population.laws import REFINED, Classing
-from discreet.synth.population.structure import cells_of
-from discreet.synth.population.survey_households import SurveyHouseholds, weighted_quantiles
+from discreet.synth.household_surveys import SurveyHouseholds, cells_of, weighted_quantiles
+from discreet.synth.member_laws import REFINED, Classing
 
 SIZES = [1372248, 1059302, 579039, 451860, 159899, 59685, 14892, 4376]
 ALONE = [30507, 205156, 434229, 94862, 190413, 192618, 74800, 98443, 51220]

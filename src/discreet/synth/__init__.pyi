@@ -20,20 +20,12 @@ from discreet.synth.fitting_sample import (
 from discreet.synth.from_aggregates import MacroToMicro as MacroToMicro
 from discreet.synth.from_outputs.teaching_data import FromOutputs as FromOutputs
 from discreet.synth.gaussian_copula import GaussianCopula as GaussianCopula
+from discreet.synth.household_surveys import SurveyDesign as SurveyDesign
+from discreet.synth.household_surveys import rake as rake
+from discreet.synth.households import Households as Households
 from discreet.synth.language_model import LanguageModel as LanguageModel
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
-from discreet.synth.population import (
-    Households as Households,
-)
-from discreet.synth.population import (
-    Population as Population,
-)
-from discreet.synth.population import (
-    SurveyDesign as SurveyDesign,
-)
-from discreet.synth.population import (
-    rake as rake,
-)
+from discreet.synth.population import Population as Population
 from discreet.synth.preflighting import (
     Finding as Finding,
 )

@@ -14,7 +14,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.synth.population.survey_households import weighted_quantiles
+from discreet.synth.household_surveys import weighted_quantiles
 from discreet.utility.known_population import TEMPL, stands_for, weights_of
 
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -1,6 +1,5 @@
 """Numbers of simulated persons by a regression: linear in logarithms, of counts, or by boosted trees."""
 
-# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.column_forms import decimals_of, from_numbers
-from discreet.synth.population.laws import Classing, indicators
+from discreet.synth.member_laws import Classing, indicators
 
 Regression = Literal["lm", "poisson", "boosting"]
 REGRESSIONS = ("lm", "poisson", "boosting")

@@ -16,17 +16,10 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.population.fitted import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
-from discreet.synth.population.laws import (
-    Classing,
-    Model,
-    class_law,
-    predictor_classing,
-    shares_of,
-)
-from discreet.synth.population.number_models import REGRESSIONS, RegressionLaw, having_a_number
-from discreet.synth.population.structure import cells_of
-from discreet.synth.population.survey_households import SurveyHouseholds
+from discreet.synth.household_surveys import SurveyHouseholds, cells_of
+from discreet.synth.member_laws import Classing, Model, class_law, predictor_classing, shares_of
+from discreet.synth.member_numbers import REGRESSIONS, RegressionLaw, having_a_number
+from discreet.synth.population_model import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
 from discreet.synth.record_units import same_within
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 

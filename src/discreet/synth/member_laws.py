@@ -1,6 +1,5 @@
 """What a member of a simulated household is like: classes given other columns, and numbers within their class."""
 
-# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ import polars as pl
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.synth.population.survey_households import weighted_quantiles
+from discreet.synth.household_surveys import weighted_quantiles
 
 REFINED = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 _EVEN = tuple(np.round(np.arange(1, 11) / 10, 1))

@@ -16,7 +16,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.population.survey_households import SurveyHouseholds
+from discreet.synth.household_surveys import SurveyHouseholds
 from discreet.synth.record_units import same_within
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
