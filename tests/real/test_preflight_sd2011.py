@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.synth.preflighting import preflight
+from discreet.synth.preflighting.preflight_checks import preflight
 from discreet.synth.sequential.sequential import Sequential
 
 FILES = (
@@ -119,7 +119,7 @@ def test_cleaning_and_restoring_gives_the_file_back_but_for_the_listed_exception
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["sd2011", "adult", "200k", *FILES])
 def test_time_and_memory_are_predicted_within_a_factor_of_three(which, survey, test_data):
-    from discreet.synth.preflighting.cost import peak_memory
+    from discreet.synth.preflighting.preflight_result import peak_memory
 
     data = survey
     if which in ("adult", "200k"):

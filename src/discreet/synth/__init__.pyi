@@ -26,21 +26,11 @@ from discreet.synth.households import Households as Households
 from discreet.synth.language_model import LanguageModel as LanguageModel
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
 from discreet.synth.population import Population as Population
-from discreet.synth.preflighting import (
-    Finding as Finding,
-)
-from discreet.synth.preflighting import (
-    LinkedPreflight as LinkedPreflight,
-)
-from discreet.synth.preflighting import (
-    Preflight as Preflight,
-)
-from discreet.synth.preflighting import (
-    preflight as preflight,
-)
-from discreet.synth.preflighting import (
-    preflight_linked as preflight_linked,
-)
+from discreet.synth.preflighting.preflight_checks import LinkedPreflight as LinkedPreflight
+from discreet.synth.preflighting.preflight_checks import preflight as preflight
+from discreet.synth.preflighting.preflight_checks import preflight_linked as preflight_linked
+from discreet.synth.preflighting.preflight_findings import Finding as Finding
+from discreet.synth.preflighting.preflight_result import Preflight as Preflight
 from discreet.synth.private_gans import DPGAN as DPGAN
 from discreet.synth.private_gans import PATEGAN as PATEGAN
 from discreet.synth.private_histograms import (

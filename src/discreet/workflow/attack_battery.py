@@ -15,7 +15,7 @@ from discreet.attack.singling_out_attack import singling_out
 from discreet.core.errors import InputError
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
-from discreet.synth.preflighting.kinds import are_labels
+from discreet.synth.preflighting.column_kinds import are_labels
 
 _ABOUT = {
     "univariate": "singling out by one column",

@@ -234,8 +234,8 @@ def _as_number(value: Any) -> float | None:
 
 def _coded(data: Microdata, counted: list[Column]) -> dict[str, tuple[tuple[str, ...], float]]:
     """Find the codes that stand for a missing value, as the preflight of a synthesis does, and how often they do."""
-    from discreet.synth.preflighting.codes import coded_missing
-    from discreet.synth.preflighting.looking import Look, Thresholds
+    from discreet.synth.preflighting.column_kinds import coded_missing
+    from discreet.synth.preflighting.preflight_findings import Look, Thresholds
 
     places = {f"c{place}": column.name for place, column in enumerate(counted) if column.dtype.is_numeric()}
     if not places:

@@ -1,8 +1,7 @@
 """Look at a file before it is synthesized: what would silently ruin the synthetic one?"""
 
-from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.inspecting import preflight
-from discreet.synth.preflighting.linked_tables import LinkedPreflight, preflight_linked
-from discreet.synth.preflighting.result import Preflight
+from discreet.synth.preflighting.preflight_checks import LinkedPreflight, preflight, preflight_linked
+from discreet.synth.preflighting.preflight_findings import Finding
+from discreet.synth.preflighting.preflight_result import Preflight
 
 __all__ = ["Finding", "LinkedPreflight", "Preflight", "preflight", "preflight_linked"]

@@ -1,4 +1,4 @@
-"""Take out of a file what a generator should not see, and put it back into what the generator drew."""
+"""From findings to a synthesizer: what each accepted finding sets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,186 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.io.dates import parsed
-from discreet.synth.preflighting.findings import Finding
+from discreet.microdata import Microdata
+from discreet.synth.methods.method import Method
+from discreet.synth.methods.observed_values import Collinear, Near
+from discreet.synth.preflighting.preflight_findings import Finding
+from discreet.synth.record_units import same_within
+from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.sequential.visit_sequence import in_order
 from discreet.synth.written_values import as_computed, as_read, as_written
+
+
+def proposed_synthesizer(
+    accepted: Sequence[Finding], order: Sequence[str], options: Mapping[str, Any]
+) -> Sequential:
+    """Set the parameters of a sequential synthesis by the findings; ``options`` stand over them."""
+    gone = left_out(accepted, with_derived=False)
+    codes = {
+        f.column: list(f.parameters["codes"])
+        for f in accepted
+        if f.kind == "coded-missing" and not f.parameters.get("text") and f.column not in gone
+    }
+    for finding in accepted:
+        if finding.kind == "coded-missing" and finding.column in codes:
+            codes[finding.column] = sorted({*codes[finding.column], *finding.parameters["codes"]})
+    codes |= written_numbers(accepted, gone)
+    methods: dict[str, str | Method] = {}
+    for finding in accepted:
+        if finding.kind == "look-up" and finding.parameters["of"] not in gone and finding.column not in gone:
+            methods[finding.column] = Collinear(of=_root(finding, accepted))
+        # An expression knows nothing of codes; a column with coded inputs is modelled like any other.
+        elif finding.kind in ("sum", "product") and not any(
+            name in gone or (name in codes and name != finding.column) for name in finding.columns
+        ):
+            text = finding.parameters["expression"]
+            methods[finding.column] = Near(expression=text) if finding.parameters.get("near") else f"~{text}"
+    rules: dict[str, list[dict[str, Any]]] = {}
+    edges: dict[str, set[str]] = {}
+    for finding in accepted:
+        blocked = any(name in gone for name in finding.columns) or finding.column in methods
+        if finding.kind == "given-value" and not blocked:
+            rule = {"when": finding.parameters["when"]}
+            if "value" in finding.parameters:
+                rule["value"] = finding.parameters["value"]
+            rules.setdefault(finding.column, []).append(rule)
+            edges.setdefault(finding.column, set()).add(finding.columns[1])
+        if finding.kind in DERIVED and finding.column in methods:
+            edges.setdefault(finding.column, set()).update(finding.columns[1:])
+    spikes = {
+        f.column: [v for v in f.parameters["values"] if v not in codes.get(f.column, ())]
+        for f in accepted
+        if f.kind == "spikes" and f.column not in gone and f.column not in methods
+    }
+    units = [f.column for f in accepted if f.kind == "household"]
+    few = [f.parameters["distinct"] for f in accepted if f.kind == "few-values" and f.column not in gone]
+    constraints = [
+        f.parameters["constraint"]
+        for f in accepted
+        if f.kind == "inequality" and not any(name in gone for name in f.columns)
+    ]
+    proposed: dict[str, Any] = {
+        "visit_sequence": tuple(in_order([name for name in order if name not in (*gone, *units)], edges)),
+        "method": methods or "cart",
+        "special_codes": {name: own for name, own in codes.items() if name not in methods} or None,
+        "semicontinuous": {name: own for name, own in spikes.items() if own} or None,
+        "rules": rules or None,
+        "few_values": max(few, default=1),
+        "constraints": tuple(constraints),
+        "leave_out": tuple(gone) or None,
+        "together": units[0] if units else "auto",
+    }
+    return Sequential(**(proposed | dict(options)))
+
+
+def written_numbers(accepted: Sequence[Finding], gone: Sequence[str] = ()) -> dict[str, list[Any]]:
+    """Return the codes of every text column that is to be taken for numbers and can be written back."""
+    found: dict[str, list[Any]] = {}
+    for finding in accepted:
+        if finding.kind == "number-as-text" and finding.reversible and finding.column not in gone:
+            found[finding.column] = list(finding.parameters.get("codes", ()))
+    return found
+
+
+def _root(finding: Finding, accepted: Sequence[Finding]) -> str:
+    """Follow a chain of look-ups to its start: what follows from a column that is looked up follows from its source."""
+    source = str(finding.parameters["of"])
+    behind = {f.column: str(f.parameters["of"]) for f in accepted if f.kind == "look-up"}
+    for _ in behind:
+        source = behind.get(source, source)
+    return source
+
+
+# Which generators does a file call for, beside the one that draws its columns one after the other?
+
+
+_FEW_LEVELS = 20
+_MANY_COLUMNS = 10
+_STRUCTURE = 2
+_USUAL = ("age", "sex", "gender")
+
+
+def fitting_generators(
+    data: Microdata, frame: pl.DataFrame, findings: Sequence[Finding]
+) -> dict[str, dict[str, Any]]:
+    """Name the generators that suit the file: why, and with which parameters; column names only, no values."""
+    made: dict[str, dict[str, Any]] = {}
+    household = next((f for f in findings if f.kind == "household" and f.confidence == "high"), None)
+    unit = household.column if household is not None else None
+    person = data.roles.person
+    if unit is not None and unit != person:
+        made["households"] = {
+            "why": f"records that share '{unit}' are a household, which any generator can keep whole",
+            "parameters": {},
+        }
+        parameters = _population(data, frame, findings, unit)
+        if data.roles.weight is not None and parameters is not None:
+            made["population"] = {
+                "why": f"'{unit}' are households and '{data.roles.weight}' says how many each stands for: a population",
+                "parameters": parameters,
+            }
+    if person is not None and person in frame.columns and frame[person].n_unique() < frame.height:
+        ordered = f", in the order of '{data.roles.time}'" if data.roles.time else ""
+        made["relational"] = {
+            "why": f"a person has several records (by '{person}'): persons as parents, records as children{ordered}",
+            "parameters": {},
+        }
+        made["syndiffix"] = {
+            "why": f"a person has several records (by '{person}'), and persons are what it counts",
+            "parameters": {"person": person},
+        }
+    gone = {*left_out(findings, with_derived=False), *data.roles.identifiers, data.roles.weight, unit, person}
+    if len([name for name in frame.columns if name not in gone]) >= _MANY_COLUMNS:
+        made["multi-table"] = {
+            "why": "one wide table of so many columns loses most; tables of what an analysis needs lose less",
+            "parameters": {"size": 2},
+        }
+    return made
+
+
+def _population(
+    data: Microdata, frame: pl.DataFrame, findings: Sequence[Finding], unit: str
+) -> dict[str, Any] | None:
+    """Say what of a household is copied and what is simulated; None where nothing can be copied."""
+    counted = {name for f in findings if f.kind == "household" for name in f.columns}
+    roles = data.roles
+    out = {
+        *left_out(findings, with_derived=False),
+        *counted,
+        *roles.identifiers,
+        *roles.strata,
+        roles.weight,
+        roles.person,
+        unit,
+    }
+    names = [name for name in frame.columns if name not in out]
+    shared = set(same_within(frame, unit, names))
+    complete = [name for name in names if name not in shared and not frame[name].null_count()]
+    # Age and sex by their usual names, else what stands first.
+    complete.sort(key=lambda name: (not any(usual in name.lower() for usual in _USUAL), names.index(name)))
+    structure = complete[:_STRUCTURE]
+    if not structure:
+        return None
+    rest = [name for name in names if name not in structure]
+    numbers = [
+        name for name in rest if frame.schema[name].is_numeric() and frame[name].n_unique() > _FEW_LEVELS
+    ]
+    parameters: dict[str, Any] = {"structure": structure}
+    categories = [name for name in rest if name not in numbers]
+    if categories:
+        parameters["categorical"] = categories
+    if numbers:
+        parameters["continuous"] = numbers
+    return parameters
+
+
+def words_of(generators: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say in lines which generators suit."""
+    return [f"It also suits {name}: {own['why']}." for name, own in generators.items()]
+
+
+# Take out of a file what a generator should not see, and put it back into what the generator drew.
+
 
 DERIVED = ("look-up", "sum", "product")
 _DROPPED = ("identifier", "near-unique-text", "all-missing")

@@ -13,8 +13,7 @@ import numpy as np
 from discreet.core.arrays import Floats, Integers
 from discreet.core.one_thread import one_thread
 from discreet.core.randomness import generator
-from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.looking import Look
+from discreet.synth.preflighting.preflight_findings import Finding, Look
 
 Kind = Literal["sum", "product"]
 

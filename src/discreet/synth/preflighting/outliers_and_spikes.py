@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
-from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.looking import Look, counted
+from discreet.synth.preflighting.preflight_findings import Finding, Look, counted
 
 _FEW_BEYOND = 0.001
 _ROBUST = 1.4826

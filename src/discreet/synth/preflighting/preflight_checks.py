@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.described import nested
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.randomness import generator
+from discreet.core.value_gate import MARK, holds_values
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.preflighting.codes import coded_missing
-from discreet.synth.preflighting.cost import expected_cost
-from discreet.synth.preflighting.dependencies import Dependency, functional_dependencies, look_up_finding
-from discreet.synth.preflighting.distributions import outliers, spikes
-from discreet.synth.preflighting.findings import CONFIDENCES, Finding, named
-from discreet.synth.preflighting.generators import fitting_generators
-from discreet.synth.preflighting.identities import find_identities, identity_finding
-from discreet.synth.preflighting.kinds import types_and_levels
-from discreet.synth.preflighting.looking import Look, Thresholds
-from discreet.synth.preflighting.relations import given_values, inequalities
-from discreet.synth.preflighting.restoring import DERIVED, dtype_name, left_out
-from discreet.synth.preflighting.result import Preflight
+from discreet.synth.preflighting.column_kinds import coded_missing, types_and_levels
+from discreet.synth.preflighting.computed_columns import find_identities, identity_finding
+from discreet.synth.preflighting.generator_proposal import DERIVED, dtype_name, fitting_generators, left_out
+from discreet.synth.preflighting.outliers_and_spikes import outliers, spikes
+from discreet.synth.preflighting.preflight_findings import CONFIDENCES, Finding, Look, Thresholds, named
+from discreet.synth.preflighting.preflight_result import Preflight, expected_cost
+from discreet.synth.preflighting.value_dependencies import (
+    Dependency,
+    functional_dependencies,
+    given_values,
+    inequalities,
+    look_up_finding,
+)
 from discreet.synth.record_units import Unit, copies_of, units_seen
+from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.synth.relational.relational import Relational
+from discreet.synth.relational.schema import Schema
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.visit_sequence import choose_order
 
@@ -63,7 +71,7 @@ def preflight(
     show_values
         Also tell the values of outliers.
     thresholds
-        When something counts as found; see `discreet.synth.preflighting.looking.Thresholds`.
+        When something counts as found; see `discreet.synth.preflighting.preflight_findings.Thresholds`.
 
     Returns
     -------
@@ -259,3 +267,90 @@ def _check_codebook(codebook: Mapping[str, Mapping[str, Any]], data: Microdata) 
             raise ParameterError(
                 f"In the codebook of '{name}': {unknown_name(str(kind), _KINDS, what='kind')}"
             )
+
+
+# Linked tables before a synthesis: each looked at by itself, under the schema that ties them.
+
+
+_OWN = ("visit_sequence", "together")
+
+
+@dataclass(frozen=True)
+class LinkedPreflight:
+    """What was found in each of several linked tables.
+
+    Attributes
+    ----------
+    schema
+        How they hang together.
+    tables
+        What was found, by table; public tables stay as they are and are not looked at.
+    """
+
+    schema: Schema
+    tables: Mapping[str, Preflight]
+
+    def synthesizer(self, **options: Any) -> Relational:
+        """Make the synthesizer that the accepted findings propose, table by table."""
+        by = {}
+        for name, found in self.tables.items():
+            proposed = found.synthesizer().to_dict()
+            kept = {setting: value for setting, value in proposed.items() if setting not in _OWN}
+            if kept:
+                by[name] = kept
+        return Relational(self.schema, **{"by": by, **options})
+
+    def save_plan(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write how every table is to be synthesized, for ``discreet synthesize --schema … --plan``.
+
+        Codes and rules among the settings are values of the data: the first line of the file says so.
+        """
+        import tomli_w
+
+        from discreet.io.sidecar import save_text
+
+        by = {name: nested(dict(own)) for name, own in self.synthesizer().by.items()}
+        marked = MARK if any(holds_values(own, "plan") for own in by.values()) else ""
+        document = {"synthesizer": "relational", "by": by}
+        return save_text(marked + tomli_w.dumps(document), path, overwrite=overwrite)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "schema": self.schema.to_dict(),
+            "tables": {name: found.to_dict() for name, found in self.tables.items()},
+        }
+
+    def __str__(self) -> str:
+        parts = ["Linked tables: the plan is for relational, which draws them together.", ""]
+        for name, found in self.tables.items():
+            parts += [f"Table {name}", str(found), ""]
+        return "\n".join(parts).rstrip()
+
+
+def preflight_linked(
+    tables: LinkedTables, *, accept: str | Sequence[str] = "high", show_values: bool = False
+) -> LinkedPreflight:
+    """What in these tables would silently ruin a synthetic version of them?
+
+    Keys that are missing or repeated, orphans and circles are refused when the tables are read; here every table is
+    looked at by itself, without its keys, and with what is left out of the synthesis left out.
+
+    Parameters
+    ----------
+    tables
+        The tables and their schema.
+    accept
+        Which findings are acted on, see `discreet.synth.preflight`.
+    show_values
+        Also tell the values of outliers.
+    """
+    found = {}
+    for name in tables.own:
+        table = tables.schema.tables[name]
+        apart = {table.key, *table.parents, *table.leave_out}
+        columns = [column for column in tables.tables[name].columns if column not in apart]
+        if columns and tables.tables[name].height > 1:
+            own = Microdata(tables.tables[name].select(columns))
+            found[name] = preflight(own, accept=accept, show_values=show_values)
+    return LinkedPreflight(tables.schema, found)
