@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, synth
-from discreet.synth.private_histograms.noisy_bayes import sensitivities
-from discreet.synth.private_histograms.smooth_histogram import exact_weight
+from discreet.synth.noisy_bayes import sensitivities
+from discreet.synth.private_histograms import exact_weight
 
 
 def weight(bins, epsilon):

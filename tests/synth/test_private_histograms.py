@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as arrays
 
 from discreet import Microdata, dp, synth
 from discreet.core.errors import DiscreetError, DiscreetWarning, ParameterError
-from discreet.synth.private_histograms.noisy_bayes import sensitivities
-from discreet.synth.private_histograms.smooth_histogram import exact_weight, mixed_law
+from discreet.synth.noisy_bayes import sensitivities
+from discreet.synth.private_histograms import exact_weight, mixed_law
 
 RNG = np.random.default_rng(3)
 FRAME = pl.DataFrame(

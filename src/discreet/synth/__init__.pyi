@@ -24,6 +24,7 @@ from discreet.synth.household_surveys import SurveyDesign as SurveyDesign
 from discreet.synth.household_surveys import rake as rake
 from discreet.synth.households import Households as Households
 from discreet.synth.language_model import LanguageModel as LanguageModel
+from discreet.synth.noisy_bayes import NoisyBayes as NoisyBayes
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
 from discreet.synth.population import Population as Population
 from discreet.synth.preflighting.preflight_checks import LinkedPreflight as LinkedPreflight
@@ -33,15 +34,8 @@ from discreet.synth.preflighting.preflight_findings import Finding as Finding
 from discreet.synth.preflighting.preflight_result import Preflight as Preflight
 from discreet.synth.private_gans import DPGAN as DPGAN
 from discreet.synth.private_gans import PATEGAN as PATEGAN
-from discreet.synth.private_histograms import (
-    NoisyBayes as NoisyBayes,
-)
-from discreet.synth.private_histograms import (
-    PerturbedHistogram as PerturbedHistogram,
-)
-from discreet.synth.private_histograms import (
-    SmoothHistogram as SmoothHistogram,
-)
+from discreet.synth.private_histograms import PerturbedHistogram as PerturbedHistogram
+from discreet.synth.private_histograms import SmoothHistogram as SmoothHistogram
 from discreet.synth.private_marginals import AIM as AIM
 from discreet.synth.private_marginals import MST as MST
 from discreet.synth.record_rules import check_rules as check_rules

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -23,11 +23,10 @@ from discreet.core.roles import Columns
 from discreet.dp.contributions import Range
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import as_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric
 from discreet.synth.declared_columns import pay_purely
-from discreet.synth.private_histograms.cells import declared_columns
-from discreet.synth.private_histograms.fitted_normal import FittedNormal
-from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.private_histograms import declared_columns
+from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 
 _SMALLEST_SHARE = 2.0**-24
 _CAUTION = 2.0**-50  # of a width, or of two: more than means and covariances in double precision are off
@@ -246,3 +245,72 @@ def _drawn(mean: Floats, covariance: Floats, n: int, rng: np.random.Generator) -
 
     drawn = np.atleast_2d(invwishart.rvs(df=n - 1, scale=(n - 1) * covariance, random_state=rng))
     return np.asarray(rng.multivariate_normal(mean, drawn / n)), np.asarray(drawn)
+
+
+# Normal models that were drawn privately, from which synthetic files are drawn.
+
+
+class FittedNormal(Fitted):
+    """Means and covariances, one pair a dataset.
+
+    Attributes
+    ----------
+    repaired
+        How many noisy covariances had to be made positive.
+    left_out
+        Columns that the synthetic file does not have, and why.
+    """
+
+    def __init__(
+        self,
+        like: Microdata,
+        rows: int,
+        *,
+        names: Sequence[str],
+        centers: Floats,
+        means: Floats,
+        covariances: Floats,
+        repaired: int,
+        left_out: Mapping[str, str],
+    ) -> None:
+        super().__init__(like, rows)
+        self.names = list(names)
+        self.centers = np.asarray(centers, dtype=np.float64)
+        self.means = np.asarray(means, dtype=np.float64)
+        self.covariances = np.asarray(covariances, dtype=np.float64)
+        self.repaired = int(repaired)
+        self.left_out = dict(left_out)
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw a file from one of the models."""
+        at = int(stream("which").integers(len(self.means)))
+        values = self.centers + stream("records").multivariate_normal(
+            self.means[at], self.covariances[at], size=n
+        )
+        none = np.zeros(n, dtype=bool)
+        empty = engine.collect(self.like)
+        made = []
+        for j, name in enumerate(self.names):
+            dtype = empty[name].dtype
+            own = np.round(values[:, j]) if dtype.is_integer() else values[:, j]
+            made.append(from_numbers(own, none, dtype, name))
+        return pl.DataFrame(made)
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file."""
+        return {
+            "names": list(self.names),
+            "centers": self.centers,
+            "means": self.means,
+            "covariances": self.covariances,
+            "repaired": self.repaired,
+            "left_out": dict(self.left_out),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again."""
+        return cls(like, rows, **{name: state[name] for name in _PARTS})
+
+
+_PARTS = ("names", "centers", "means", "covariances", "repaired", "left_out")
