@@ -27,11 +27,9 @@ from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
 from discreet.synth.coded_columns import Attribute, levels_of
 from discreet.synth.deep_model import shape_of
-from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
-from discreet.synth.private_marginals.from_margins import ALONE, _Counted
-from discreet.synth.private_marginals.impossible import Condition
-from discreet.synth.private_marginals.measuring import Grouping, on_simplex, variance_of
-from discreet.synth.private_marginals.preparing import Alone, Prepared
+from discreet.synth.private_marginals.marginals_model import ALONE, FittedMarginals, _Counted
+from discreet.synth.private_marginals.marginals_preparation import Alone, Condition, Prepared
+from discreet.synth.private_marginals.noisy_margins import Grouping, on_simplex, variance_of
 from discreet.synth.synthesizer import Stream, empty_like
 
 _ROOM = 19  # powers of two of noise that the samplers can draw

@@ -13,19 +13,18 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
-from discreet.synth.private_marginals.counting import counted, counted_pairs
-from discreet.synth.private_marginals.from_margins import _FromMargins
-from discreet.synth.private_marginals.graphical_model import GraphicalModel
-from discreet.synth.private_marginals.impossible import allowed_cells
-from discreet.synth.private_marginals.junction_tree import Clique, junction_tree
-from discreet.synth.private_marginals.measuring import (
+from discreet.synth.private_marginals.graphical_model import Clique, GraphicalModel, junction_tree
+from discreet.synth.private_marginals.marginals_model import _FromMargins
+from discreet.synth.private_marginals.marginals_preparation import Alone, Prepared, allowed_cells
+from discreet.synth.private_marginals.noisy_margins import (
     agreeing,
     best_margin,
+    counted,
+    counted_pairs,
     noisy,
     on_simplex,
     variance_of,
 )
-from discreet.synth.private_marginals.preparing import Alone, Prepared
 from discreet.synth.synthesizer import Stream
 
 _CHOICE = 0.125  # of the rho of pairs: a tenth of all of it
