@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import synth
-from discreet.synth.relational.schema import check_tables
+from discreet.synth.table_schema import check_tables
 
 SCHEMA = {
     "tables": {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import synth
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
-from discreet.synth.relational.schema import check_tables
+from discreet.synth.table_schema import check_tables
 
 BANK = {
     "tables": {

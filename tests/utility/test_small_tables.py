@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet import Microdata, utility
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import MultiTableRelease, Schema
-from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.synth.table_schema import LinkedTables
 
 REAL = pl.DataFrame({"area": ["a", "a", "b", "b", "b"], "age": [10, 20, 30, 40, 50], "pay": [0, 2, 4, 6, 8]})
 MADE = pl.DataFrame({"area": ["a", "b", "b", "b", "b"], "age": [10, 20, 30, 40, 50], "pay": [0, 1, 2, 3, 4]})

@@ -40,21 +40,8 @@ from discreet.synth.private_marginals import AIM as AIM
 from discreet.synth.private_marginals import MST as MST
 from discreet.synth.record_rules import check_rules as check_rules
 from discreet.synth.record_rules import enforce_rules as enforce_rules
-from discreet.synth.relational import (
-    FittedRelational as FittedRelational,
-)
-from discreet.synth.relational import (
-    LinkedTables as LinkedTables,
-)
-from discreet.synth.relational import (
-    Relational as Relational,
-)
-from discreet.synth.relational import (
-    Schema as Schema,
-)
-from discreet.synth.relational import (
-    TableSchema as TableSchema,
-)
+from discreet.synth.relational import Relational as Relational
+from discreet.synth.relational_model import FittedRelational as FittedRelational
 from discreet.synth.release_preparation import finish as finish
 from discreet.synth.release_preparation import rules_against_chance as rules_against_chance
 from discreet.synth.sequential.sequential import Sequential as Sequential
@@ -88,4 +75,7 @@ from discreet.synth.synthesizer import (
 from discreet.synth.synthesizer import (
     save_plan as save_plan,
 )
+from discreet.synth.table_schema import LinkedTables as LinkedTables
+from discreet.synth.table_schema import Schema as Schema
+from discreet.synth.table_schema import TableSchema as TableSchema
 from discreet.synth.vine_copula import VineCopula as VineCopula

@@ -16,7 +16,7 @@ from discreet.core.results import Measure
 from discreet.core.wording import percent
 
 if TYPE_CHECKING:
-    from discreet.synth.relational.linked_tables import LinkedTables
+    from discreet.synth.table_schema import LinkedTables
 
 _QUARTILES = (0.25, 0.5, 0.75)
 

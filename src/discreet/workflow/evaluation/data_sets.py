@@ -21,7 +21,7 @@ from discreet.core.values import jsonable
 from discreet.io.naming import checked_name
 from discreet.microdata import Microdata
 from discreet.synth import Schema
-from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.synth.table_schema import LinkedTables
 from discreet.workflow.evaluation.known_populations import checked_design, drawn_sample
 
 BUNDLED = ("adult", "company_values", "social_assistance")

@@ -19,7 +19,7 @@ from discreet.core.randomness import generator
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
-from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.synth.table_schema import LinkedTables
 from discreet.workflow.evaluation.data_sets import Parts, listed
 from discreet.workflow.evaluation.several_tables import as_file, seen_apart
 

@@ -11,7 +11,7 @@ from discreet import engine
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth import MultiTable, MultiTableRelease, Relational, Synthesizer
-from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.synth.table_schema import LinkedTables
 
 MULTI, LINKED = "multi-table", "relational"
 _OF_RELATIONAL = ("strategy", "by", "max_rounds")

@@ -41,7 +41,7 @@ from discreet.core.parameters import check, check_fields
 from discreet.microdata import Microdata
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
-from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.synth.table_schema import LinkedTables
 from discreet.workflow.evaluation.data_sets import BUNDLED, DataSet, Split, parts_of
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric, Model, usual_metrics
