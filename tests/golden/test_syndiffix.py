@@ -7,10 +7,9 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, synth
-from discreet.synth.syndiffix.coding import null_code
-from discreet.synth.syndiffix.forest import Forest
-from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons
 from discreet.synth.syndiffix.hashing import hash_numbers
+from discreet.synth.syndiffix.range_coding import null_code
+from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
 
 PLAIN = Anonymizing(b"a salt of sixteen").without_noise()
 

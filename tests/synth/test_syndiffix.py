@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, synth
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
-from discreet.synth.syndiffix.coding import coded
-from discreet.synth.syndiffix.drawn_tables import drawn_table
-from discreet.synth.syndiffix.forest import Forest
-from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons
 from discreet.synth.syndiffix.hashing import hash_words, normal, salted, set_seed
+from discreet.synth.syndiffix.range_coding import coded, drawn_table
+from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
 from discreet.synth.syndiffix.stitching import stitched
 
 

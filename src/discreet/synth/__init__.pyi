@@ -54,12 +54,8 @@ from discreet.synth.syndiffix import (
 from discreet.synth.syndiffix import (
     MultiTableRelease as MultiTableRelease,
 )
-from discreet.synth.syndiffix import (
-    SynDiffix as SynDiffix,
-)
-from discreet.synth.syndiffix import (
-    snap_range as snap_range,
-)
+from discreet.synth.syndiffix.range_forest import snap_range as snap_range
+from discreet.synth.syndiffix.syndiffix import SynDiffix as SynDiffix
 from discreet.synth.synthesizer import (
     Fitted as Fitted,
 )

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.core.arrays import Array, Integers
 from discreet.core.compiling import ZERO, compiled, inner
 from discreet.synth.syndiffix.hashing import next_share
-from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
+from discreet.synth.syndiffix.range_tree_kernels import all_pass, count_persons
 
 RESCALED, REPLACED, ADDED = 0, 1, 2
 

@@ -25,7 +25,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.synth.syndiffix.preparing import NOT_PRIVATE, count_of, prepared
+from discreet.synth.syndiffix.persons_and_salts import NOT_PRIVATE, count_of, prepared
 from discreet.synth.syndiffix.syndiffix import REFERENCES, SynDiffix, fitted_table
 from discreet.synth.synthesizer import seed_of
 

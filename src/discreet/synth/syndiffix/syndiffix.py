@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import polars as pl
 
 from discreet.core.citations import FRANCIS_2024
 from discreet.core.errors import DiscreetWarning, ParameterError
@@ -16,11 +17,8 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.syndiffix.clusters import Cluster, clusters_for, clusters_of_target, entropy_of
-from discreet.synth.syndiffix.coding import Coding, with_texts
-from discreet.synth.syndiffix.drawn_tables import ClusterBuckets
-from discreet.synth.syndiffix.fitted import FittedSynDiffix, Suppression
-from discreet.synth.syndiffix.preparing import (
+from discreet.synth.syndiffix.column_clusters import Cluster, clusters_for, clusters_of_target, entropy_of
+from discreet.synth.syndiffix.persons_and_salts import (
     NOT_PRIVATE,
     ONE_RUN,
     Prepared,
@@ -28,7 +26,15 @@ from discreet.synth.syndiffix.preparing import (
     prepared,
     ranked_features,
 )
-from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
+from discreet.synth.syndiffix.range_coding import (
+    ClusterBuckets,
+    Coding,
+    decoded_table,
+    drawn_table,
+    sized,
+    with_texts,
+)
+from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 
 REFERENCES = (
     "Francis, P., Berneanu, C. and Gashi, E. (2023). SynDiffix: more accurate synthetic structured data. "
@@ -290,3 +296,87 @@ def _suppression(ready: Prepared, column: int) -> Suppression:
         folded=ready.forest.folded.get(column, 0),
         hidden=int((tree.whole[:, 4] - tree.whole[:, 3])[leaf & (tree.shown == 0)].sum()),
     )
+
+
+# A SynDiffix table that was fitted: buckets and codings, and no record.
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """What a column lost.
+
+    Attributes
+    ----------
+    folded
+        Records whose value lies outside the range that can be shown (outliers, a few missing values): they are counted
+        with the nearest value that can.
+    hidden
+        Records in ranges of this column that hold too few people to be shown by themselves.
+    """
+
+    folded: int
+    hidden: int
+
+
+class FittedSynDiffix(Fitted):
+    """Buckets that records are drawn from.
+
+    Attributes
+    ----------
+    suppression
+        What every column lost; for the holder of the data, not for the public.
+    left_out
+        Columns that the table does not have, and why.
+    """
+
+    why_none = NOT_PRIVATE
+
+    def __init__(
+        self,
+        like: Microdata,
+        rows: int,
+        *,
+        clusters: Sequence[ClusterBuckets],
+        codings: Sequence[Coding],
+        ranges: Sequence[tuple[float, float]],
+        suppression: Mapping[str, Suppression],
+        left_out: Mapping[str, str],
+    ) -> None:
+        super().__init__(like, rows)
+        self.clusters = list(clusters)
+        self.codings = list(codings)
+        self.ranges = list(ranges)
+        self.suppression = dict(suppression)
+        self.left_out = dict(left_out)
+
+    @property
+    def total(self) -> int:
+        """Number of records that the first cluster shows; 0 where nothing may be shown."""
+        return int(self.clusters[0].count.sum())
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw a table; it is empty where every range held too few people."""
+        here, table = drawn_table(self.clusters, self.codings, self.ranges, stream)
+        return decoded_table(here, sized(table, n, stream("order")), self.codings)
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file."""
+        return {
+            "clusters": [own.state() for own in self.clusters],
+            "codings": [coding.state() for coding in self.codings],
+            "ranges": [list(ends) for ends in self.ranges],
+            "left_out": dict(self.left_out),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again; what was suppressed is not in a model file."""
+        return cls(
+            like,
+            rows,
+            clusters=[ClusterBuckets.restored(own) for own in state["clusters"]],
+            codings=[Coding.restored(own) for own in state["codings"]],
+            ranges=[(float(low), float(high)) for low, high in state["ranges"]],
+            suppression={},
+            left_out=state["left_out"],
+        )

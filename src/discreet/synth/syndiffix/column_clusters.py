@@ -6,7 +6,6 @@ are joined to those that are there. Dependence and room are worked out from show
 anything; only which columns predict a target, if one is named, is learned from records (`ranked_features`).
 """
 
-# ruff: noqa: PLR0917
 from __future__ import annotations
 
 import math
@@ -18,9 +17,8 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.compiling import compiled, inner
-from discreet.synth.syndiffix.forest import Forest
-from discreet.synth.syndiffix.forest_parts import Tree
 from discreet.synth.syndiffix.hashing import next_share, salted, set_seed
+from discreet.synth.syndiffix.range_forest import Forest, Tree
 
 _LEAST_COUNT = 15
 _HOTTEST, _COLDEST = 5.0, 0.0035
