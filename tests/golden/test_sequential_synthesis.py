@@ -7,7 +7,7 @@ from scipy.stats import ks_2samp
 
 from discreet import Microdata
 from discreet.synth import Sequential
-from discreet.synth.methods.generalized_linear import Logreg
+from discreet.synth.methods.glm_methods import Logreg
 from discreet.synth.methods.method import Task
 from discreet.synth.methods.model_matrix import Design, newton_logit
 from discreet.synth.methods.normal_regression import least_squares

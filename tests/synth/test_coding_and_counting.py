@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.core.errors import ColumnError
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.coded_columns import declared_attribute
+from discreet.synth.binned_columns import declared_attribute
 from discreet.synth.private_marginals.graphical_model import drawn_columns
 from discreet.synth.private_marginals.noisy_margins import counted, counted_pairs
 
@@ -133,7 +133,7 @@ def test_texts_told_apart_by_their_hashes_have_the_codes_of_their_letters(levels
     attribute = declared_attribute(series, levels, bins=2, never_missing=False)
     wanted = attribute.encode(series).tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("discreet.synth.coded_columns._MANY", 0)
+        patch.setattr("discreet.synth.binned_columns._MANY", 0)
         assert attribute.encode(series).tolist() == wanted
         if any(value not in levels for value in values):
             never = declared_attribute(series, levels, bins=2, never_missing=True)

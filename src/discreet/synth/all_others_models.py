@@ -11,7 +11,7 @@ import numpy as np
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.synth.all_others_selection import Selector
-from discreet.synth.methods.generalized_linear import ClassShares
+from discreet.synth.methods.glm_methods import ClassShares
 from discreet.synth.methods.method import Conditional, Task, all_methods
 from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit, softmax
 from discreet.synth.methods.normal_regression import NormalLaw, least_squares

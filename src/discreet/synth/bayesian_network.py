@@ -29,7 +29,7 @@ from discreet.synth.bayesian_network_structure import (
     greedy_network,
     packed,
 )
-from discreet.synth.coded_columns import Attribute, declared_attribute, levels_of, observed_attribute
+from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 from discreet.synth.modelled_columns import weights_of
 from discreet.synth.record_units import units_left_out

@@ -14,7 +14,7 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network_structure import Node, packed
-from discreet.synth.coded_columns import Attribute
+from discreet.synth.binned_columns import Attribute
 from discreet.synth.synthesizer import Fitted, Stream
 
 

@@ -15,7 +15,7 @@ from discreet.core.declared_types import is_range
 from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.synth.coded_columns import Attribute, declared_attribute
+from discreet.synth.binned_columns import Attribute, declared_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 from discreet.synth.record_units import units_left_out
 

@@ -22,7 +22,7 @@ from discreet.dp.contributions import refuse_several_records
 from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.coded_columns import levels_of
+from discreet.synth.binned_columns import levels_of
 from discreet.synth.declared_columns import left_out_of, listed, pay_purely
 from discreet.synth.pmse_model import (
     SURE_ODDS,

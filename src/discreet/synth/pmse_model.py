@@ -15,7 +15,7 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
-from discreet.synth.coded_columns import Attribute, declared_attribute
+from discreet.synth.binned_columns import Attribute, declared_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 from discreet.synth.synthesizer import Fitted, Stream
 

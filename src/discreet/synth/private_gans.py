@@ -25,7 +25,7 @@ from discreet.core.randomness import Seed
 from discreet.dp.regression.private_descent import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
-from discreet.synth.coded_columns import Attribute, levels_of
+from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.deep_model import shape_of
 from discreet.synth.private_marginals.marginals_model import ALONE, FittedMarginals, _Counted
 from discreet.synth.private_marginals.marginals_preparation import Alone, Condition, Prepared

@@ -22,7 +22,7 @@ from discreet.core.roles import Columns
 from discreet.dp.contributions import refuse_several_records
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.coded_columns import Attribute, levels_of
+from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.declared_columns import declared, left_out_of, listed, pay_purely
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 

@@ -15,8 +15,8 @@ from discreet.core.arrays import Integers
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
-from discreet.synth.model_files import damaged, load_state, save_state
 from discreet.synth.parents_and_children import Family, balanced_children, chosen_parents
+from discreet.synth.saved_models import damaged, load_state, save_state
 from discreet.synth.sequential.sequential_model import FittedSequential
 from discreet.synth.sequential.whole_units_model import packed_model, unpacked_model
 from discreet.synth.synthesizer import Stream, seed_of

@@ -31,8 +31,8 @@ from discreet.core.value_gate import MARK, holds_values
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Metadata, Microdata
-from discreet.synth.model_files import damaged, load_state, save_state
 from discreet.synth.sampling_in_parts import ROWS_PER_PART, Parts, write_parts
+from discreet.synth.saved_models import damaged, load_state, save_state
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 

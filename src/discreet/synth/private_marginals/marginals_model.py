@@ -17,7 +17,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata
-from discreet.synth.coded_columns import Attribute, levels_of
+from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.private_marginals.graphical_model import (
     Clique,
     GraphicalModel,

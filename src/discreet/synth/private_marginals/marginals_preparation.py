@@ -21,7 +21,7 @@ from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.coded_columns import Attribute
+from discreet.synth.binned_columns import Attribute
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.declared_columns import declared, left_out_of, listed
 from discreet.synth.private_marginals.graphical_model import Clique

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
-from discreet.synth.methods.generalized_linear import Binomial
+from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method, all_methods, kind_of
 from discreet.synth.methods.observed_values import (

@@ -13,7 +13,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, NumberForm, columns_named
-from discreet.synth.methods.generalized_linear import Binomial
+from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.methods.observed_values import (

@@ -261,8 +261,6 @@ def _levels(shares: Floats, u: Floats) -> Integers:
 
 
 # Counts by Poisson regression.
-
-
 _SPREAD_OUT = 1.5
 
 
@@ -347,8 +345,6 @@ class PoissonLaw(Conditional):
 
 
 # Counts out of a known number: a binomial law with a logistic share.
-
-
 @dataclass(frozen=True)
 class Binomial(Method):
     """A count of successes out of the trials in another column.
