@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.errors import DiscreetWarning
-from discreet.synth.from_outputs.teaching_data import FromOutputs
+from discreet.synth.from_outputs import FromOutputs
 
 DESCRIPTION = Path(__file__).parents[1] / "tests" / "golden" / "data" / "car_access.toml"
 QUICK = "--quick" in sys.argv

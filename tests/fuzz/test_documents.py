@@ -17,7 +17,7 @@ from discreet.outputs.settings import OutputPolicy
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.synth import load_plan
-from discreet.synth.preflighting.preflight_result import Preflight
+from discreet.synth.preflighting import Preflight
 from discreet.tables import Table
 from discreet.workflow.evaluation import Study
 from fuzz import documents

@@ -8,20 +8,20 @@ from scipy import stats
 from scipy.special import gamma as gamma_function
 
 from discreet.core.errors import ParameterError
-from discreet.synth.distributions.inversion_sampling import (
+from discreet.synth.distributions import (
+    accept_reject,
+    bootstrap,
+    condition,
     conditional_inverse,
     discrete_inverse,
     discrete_inverse_unbounded,
+    interpolate,
     inverse_transform,
-)
-from discreet.synth.distributions.rejection_sampling import (
-    accept_reject,
-    condition,
     multivariate_normal,
+    segment,
+    smote,
     transform,
 )
-from discreet.synth.distributions.resampled_records import bootstrap, interpolate
-from discreet.synth.distributions.smote import segment, smote
 
 POINTS = np.array(
     [

@@ -7,10 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.synth.distributions import from_moments
-from discreet.synth.distributions.resampled_records import bootstrap
-from discreet.synth.from_aggregates import MacroToMicro
-from discreet.synth.from_aggregates.latent_correlation import UnitMargin, latent_correlation
+from discreet.synth.distributions import bootstrap, from_moments
+from discreet.synth.from_aggregates import MacroToMicro, UnitMargin, latent_correlation
 from discreet.synth.record_rules import check_rules, enforce_rules
 from discreet.utility.row_novelty import new_rows
 

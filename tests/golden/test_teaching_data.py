@@ -12,10 +12,9 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import DiscreetWarning
+from discreet.synth.from_outputs import CrossTab, FromOutputs, attribution_beyond_holdout
 from discreet.synth.from_outputs.codebook import file_of
-from discreet.synth.from_outputs.fitted_outputs import attribution_beyond_holdout, calibrated
-from discreet.synth.from_outputs.published_targets import CrossTab
-from discreet.synth.from_outputs.teaching_data import FromOutputs
+from discreet.synth.from_outputs.fitted_outputs import calibrated
 
 DESCRIPTION = Path(__file__).parent / "data" / "car_access.toml"
 TENURE = [[470, 1000], [162, 696], [15, 7], [105, 39], [22, 25], [64, 18], [1065, 339]]

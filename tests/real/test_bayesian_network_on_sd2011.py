@@ -8,7 +8,7 @@ import pytest
 import discreet
 from discreet import utility
 from discreet.synth.bayesian_network import BayesianNetwork
-from discreet.synth.preflighting.preflight_checks import preflight
+from discreet.synth.preflighting import preflight
 
 # As the reference program has it: bins of equal width in which codes and piles disappear, cells of one record.
 PUBLISHED = BayesianNetwork(parents=2, bins_by="width", heap=None, least_records=1)

@@ -8,9 +8,7 @@ import pytest
 from scipy import stats
 
 from discreet.datasets import adult
-from discreet.synth.distributions import fit_family
-from discreet.synth.distributions.resampled_records import bootstrap, closeness, interpolate
-from discreet.synth.distributions.smote import smote
+from discreet.synth.distributions import bootstrap, closeness, fit_family, interpolate, smote
 from discreet.utility.row_novelty import new_rows
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.synth.preflighting.preflight_checks import preflight
+from discreet.synth.preflighting import preflight
 from discreet.synth.sequential.sequential import Sequential
 
 FILES = (

@@ -14,7 +14,7 @@ from discreet.core.errors import ParameterError
 from discreet.protect import Pram, Recode
 from discreet.synth import Sequential, finish, load
 from discreet.synth.methods.observed_values import Near
-from discreet.synth.preflighting.preflight_checks import preflight
+from discreet.synth.preflighting import preflight
 from discreet.synth.written_values import as_computed
 
 PARTS = st.lists(

@@ -16,23 +16,25 @@ from scipy import stats
 
 from discreet import Microdata
 from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, ParameterError
-from discreet.synth.distributions import fit_family, fit_sample, from_moments
-from discreet.synth.distributions.draws import Draws
-from discreet.synth.distributions.inversion_sampling import (
+from discreet.synth.distributions import (
+    Draws,
+    accept_reject,
+    bootstrap,
+    closeness,
+    condition,
     conditional_inverse,
     discrete_inverse,
     discrete_inverse_unbounded,
+    fit_family,
+    fit_sample,
+    from_moments,
+    interpolate,
     inverse_transform,
-)
-from discreet.synth.distributions.rejection_sampling import (
-    accept_reject,
-    condition,
     mixture,
     multivariate_normal,
+    smote,
     transform,
 )
-from discreet.synth.distributions.resampled_records import bootstrap, closeness, interpolate
-from discreet.synth.distributions.smote import smote
 
 PEOPLE = pl.DataFrame(
     {

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
-from discreet.synth.from_aggregates import MacroToMicro
-from discreet.synth.from_aggregates.latent_correlation import UnitMargin, between_units, latent_correlation
+from discreet.synth.from_aggregates import MacroToMicro, UnitMargin, latent_correlation
+from discreet.synth.from_aggregates.latent_correlation import between_units
 from discreet.synth.from_aggregates.macro_to_micro_model import brought_to_total, largest_remainder
 from discreet.synth.synthesizer import load
 

@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
-from discreet.synth.from_outputs.codebook import Codebook, Variable
-from discreet.synth.from_outputs.fitted_outputs import attribution_beyond_holdout
-from discreet.synth.from_outputs.published_models import LinearCoefs, LogitCoefs
-from discreet.synth.from_outputs.published_targets import (
+from discreet.synth.from_outputs import (
+    Codebook,
     CondMean,
     CondMedian,
+    ConflictingTargetsError,
     Correlation,
     CrossTab,
     Frequencies,
+    FromOutputs,
+    LinearCoefs,
+    LogitCoefs,
+    Raking,
+    Variable,
+    attribution_beyond_holdout,
 )
-from discreet.synth.from_outputs.table_conditions import ConflictingTargetsError
-from discreet.synth.from_outputs.teaching_data import FromOutputs, Raking
 from discreet.synth.synthesizer import Synthesizer, load
 
 SEX = Variable("SEX", levels=["m", "f"], label="Sex", labels={"m": "man", "f": "woman"})

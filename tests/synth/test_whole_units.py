@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.synth import BayesianNetwork, GaussianCopula, Independent, Sequential, load
-from discreet.synth.preflighting.preflight_checks import preflight
+from discreet.synth.preflighting import preflight
 from discreet.synth.record_units import units_seen
 
 

@@ -93,7 +93,7 @@ class FromOutputs(Synthesizer):
     Examples
     --------
     >>> book = Codebook([Variable("SEX", levels=["m", "f"]), Variable("CAR", levels=["no", "yes"])])
-    >>> from discreet.synth.from_outputs.published_targets import CrossTab
+    >>> from discreet.synth.from_outputs import CrossTab
     >>> made = FromOutputs(book, [CrossTab(["SEX", "CAR"], [[20, 30], [35, 15]])], n=100).fit(seed=1)
     >>> made.targets["met"].all(), made.sample().frame.height
     (True, 100)
