@@ -94,7 +94,7 @@ def test_columns_without_records_in_common_are_unrelated_and_nothing_else_is(mon
         {"x": [1.0, 2.0, 3.0, 4.0] * 10 + [None] * 40, "y": [None] * 40 + [1.0, 3.0, 2.0, 4.0] * 10}
     )
     assert GaussianCopula().fit(Microdata(apart), seed=1)
-    monkeypatch.setattr("discreet.synth.copula_columns.mean_scores", lambda upto: np.full(len(upto), np.inf))
+    monkeypatch.setattr("discreet.synth.gaussian_copula.mean_scores", lambda upto: np.full(len(upto), np.inf))
     whole = pl.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0)[::-1]})
     with pytest.raises(ParameterError, match="cannot be computed"), np.errstate(invalid="ignore"):
         GaussianCopula().fit(Microdata(whole), seed=1)

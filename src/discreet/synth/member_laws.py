@@ -1,5 +1,6 @@
 """What a member of a simulated household is like: classes given other columns, and numbers within their class."""
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,6 @@
 """Numbers of simulated persons by a regression: linear in logarithms, of counts, or by boosted trees."""
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

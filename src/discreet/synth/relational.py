@@ -1,5 +1,6 @@
 """Linked tables, synthesized so that they still hang together: parents first, with what they know of their children."""
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -26,18 +26,7 @@ from discreet.synth.variables import Variable
 Target = Literal["number", "binary", "category", "ordered"]
 ProperBy = Literal["posterior", "bootstrap", "cells", "nothing"]
 
-_FAMILIES = (
-    "binomial",
-    "counts",
-    "given",
-    "joint_tables",
-    "linear",
-    "logistic",
-    "observed_linear",
-    "resampling",
-    "survival",
-    "tree_donors",
-)
+_FAMILIES = ("generalized_linear", "joint_methods", "normal_regression", "observed_values", "tree_donors")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ are joined to those that are there. Dependence and room are worked out from show
 anything; only which columns predict a target, if one is named, is learned from records (`ranked_features`).
 """
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 import math

@@ -4,6 +4,7 @@ A tree of several columns stands on the trees of one column less. Whatever is as
 combination of columns has the same tree, the same noise and the same buckets.
 """
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 import math

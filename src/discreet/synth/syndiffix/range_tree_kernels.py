@@ -8,6 +8,7 @@ What a node says about its persons is kept for every column that names persons: 
 of their hashes, which is the same whatever tree the set of persons is met in.
 """
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from typing import Any
