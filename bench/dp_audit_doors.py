@@ -385,13 +385,15 @@ DOORS = {
     "protect/graphs/lapgraph.py": ("protect.LapGraph",),
     "protect/perturbing/pram.py": ("protect.Pram",),
     "protect/sampling/sample_and_anonymize.py": ("protect.SampleAndAnonymize",),
-    "synth/bayesian_network/budgets.py": ("BayesianNetwork",),
-    "synth/pmse_mechanism/mechanism.py": ("PMSEMechanism, candidates",),
-    "synth/private_histograms/noisy_bayes.py": ("NoisyBayes",),
-    "synth/private_histograms/perturbed_histogram.py": ("PerturbedHistogram",),
-    "synth/private_histograms/smooth_histogram.py": ("SmoothHistogram",),
-    "synth/private_marginals/preparing.py": ("MST", "AIM"),  # and the networks of dp_audit_networks.py
-    "synth/sequential/fitted.py": ("Sequential, catall with noise",),
+    "synth/bayesian_network.py": ("BayesianNetwork",),
+    "synth/pmse_mechanism.py": ("PMSEMechanism, candidates",),
+    "synth/noisy_bayes.py": ("NoisyBayes",),
+    "synth/private_histograms.py": ("PerturbedHistogram", "SmoothHistogram"),
+    "synth/private_marginals/marginals_preparation.py": (
+        "MST",
+        "AIM",
+    ),  # and the networks of dp_audit_networks.py
+    "synth/sequential/sequential_model.py": ("Sequential, catall with noise",),
     "tables/perturbing/noisy_counts.py": ("tables.NoisyCounts",),
     "tables/synthesizing/count_synthesis.py": ("tables.PoissonSynthesis, alpha 1",),
 }

@@ -115,32 +115,30 @@ DOORS = {
             CODES, ledger=ledger
         )
     },
-    "synth/bayesian_network/budgets.py": {
+    "synth/bayesian_network.py": {
         "bayesian-network": lambda e, ledger: synth.BayesianNetwork(epsilon=e, domain=LEVELS).fit(
             CODES, ledger=ledger
         )
     },
-    "synth/pmse_mechanism/mechanism.py": {
+    "synth/pmse_mechanism.py": {
         "pmse-mechanism": lambda e, ledger: synth.PMSEMechanism(
             e, prior={"x": (-1, 1), "y": (-1, 1)}, depth=1, sampler="candidates", candidates=10
         ).fit(NUMBERS, ledger=ledger)
     },
-    "synth/private_histograms/noisy_bayes.py": {
+    "synth/noisy_bayes.py": {
         "noisy-bayes": lambda e, ledger: synth.NoisyBayes(e, bounds=UNIT, n_datasets=1).fit(
             NUMBERS, ledger=ledger
         )
     },
-    "synth/private_histograms/perturbed_histogram.py": {
+    "synth/private_histograms.py": {
         "perturbed-histogram": lambda e, ledger: synth.PerturbedHistogram(2, e, domain=LEVELS).fit(
             CODES, ledger=ledger
-        )
-    },
-    "synth/private_histograms/smooth_histogram.py": {
+        ),
         "smooth-histogram": lambda e, ledger: synth.SmoothHistogram(2, e, domain=LEVELS).fit(
             CODES, ledger=ledger
-        )
+        ),
     },
-    "synth/private_marginals/preparing.py": {
+    "synth/private_marginals/marginals_preparation.py": {
         "mst": lambda e, ledger: synth.MST(e, delta=DELTA, domain=LEVELS).fit(CODES, ledger=ledger),
         "aim": lambda e, ledger: synth.AIM(e, delta=DELTA, domain=LEVELS).fit(CODES, ledger=ledger),
         "dpgan": lambda e, ledger: synth.DPGAN(e, delta=DELTA, domain=LEVELS, steps=1).fit(
@@ -150,7 +148,7 @@ DOORS = {
             CODES, ledger=ledger
         ),
     },
-    "synth/sequential/fitted.py": {
+    "synth/sequential/sequential_model.py": {
         "catall": lambda e, ledger: synth.Sequential(
             method="catall", method_options={"catall": {"epsilon": e}}
         ).fit(CODES, ledger=ledger)

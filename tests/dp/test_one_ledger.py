@@ -133,8 +133,11 @@ def test_everything_that_makes_a_claim_takes_a_ledger():
         "protect/graphs/lapgraph.py": (protect.LapGraph.apply,),
         "protect/perturbing/pram.py": (protect.Pram.apply,),
         "protect/sampling/sample_and_anonymize.py": (protect.SampleAndAnonymize.apply,),
-        "synth/bayesian_network/budgets.py": (synth.BayesianNetwork.fit,),
-        "synth/sequential/fitted.py": (synth.Sequential.fit,),
+        "synth/bayesian_network.py": (synth.BayesianNetwork.fit,),
+        "synth/noisy_bayes.py": (synth.NoisyBayes.fit,),
+        "synth/pmse_mechanism.py": (synth.PMSEMechanism.fit,),
+        "synth/private_histograms.py": (synth.PerturbedHistogram.fit, synth.SmoothHistogram.fit),
+        "synth/sequential/sequential_model.py": (synth.Sequential.fit,),
         "tables/perturbing/noisy_counts.py": (tables.NoisyCounts.apply,),
         "tables/synthesizing/count_synthesis.py": (tables.PoissonSynthesis.apply,),
     }

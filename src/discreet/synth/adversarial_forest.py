@@ -141,9 +141,6 @@ class AdversarialForest(Synthesizer):
         )
 
 
-# An adversarial forest that was fitted, from whose leaves synthetic records are drawn.
-
-
 class FittedForest(FittedRecords):
     """A forest that was fitted.
 

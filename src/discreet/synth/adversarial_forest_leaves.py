@@ -1,4 +1,8 @@
-"""What the leaves of a forest know of their real records: shares of levels, means, spreads and borders of numbers."""
+"""What an adversarial forest learns, and what its leaves know of their real records.
+
+A forest learns to tell real records from drawn ones, which are then drawn from its own leaves. A leaf keeps shares of
+levels, and means, spreads and borders of numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What an order-free synthesis did: to relations, to single values, and to the tie between records and people."""
+"""What an order-free synthesis did: to relations, to single values, and to the tie between records and people.
+
+Beside it stands the Laplace switch, whose drift and missing guarantee it states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A Bayesian network that was fitted, from which synthetic files are drawn."""
+"""A Bayesian network that was fitted, from which synthetic files are drawn.
+
+Each column has a law given the cell of its parents, and a law of numbers within their bins.
+"""
 
 from __future__ import annotations
 

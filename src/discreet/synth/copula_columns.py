@@ -1,4 +1,8 @@
-"""The columns of a file as the dimensions of a copula: ranks, their shares, and where there is a value."""
+"""The columns of a file as the dimensions of a copula, and back.
+
+There, they are ranks, their shares, and where there is a value; back from uniform numbers, they are values, states and
+levels by their margins.
+"""
 
 from __future__ import annotations
 

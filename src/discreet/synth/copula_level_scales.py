@@ -1,4 +1,4 @@
-"""When is one scale too little for a category, and how is it divided?
+"""On which scale do the levels of a category stand, and when is one scale too little?
 
 A Gaussian copula puts the levels of a category on one scale. Husband and wife stand together as to marriage and at
 opposite ends as to sex: no order says both. Such a category is divided in two, married and not, and each part again

@@ -1,4 +1,4 @@
-"""What Gaussian and vine copulas have in common: reading a file, its strata, and fitting one model a stratum."""
+"""What Gaussian and vine copulas have in common: reading a file, its strata, one model a stratum, and draws from it."""
 
 from __future__ import annotations
 
@@ -52,9 +52,6 @@ class Coupling(ABC):
         if "vine" in state:
             return VineCoupling(state["vine"], state["width"])
         return NormalCoupling(state["correlation"])
-
-
-# A fitted copula: margins and dependence, one pair a stratum, from which synthetic files are drawn.
 
 
 _CHUNK = 50_000  # records drawn at a time

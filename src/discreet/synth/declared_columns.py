@@ -1,4 +1,7 @@
-"""Which columns does a private generator synthesize? Those of the file, less what a role or the user takes out."""
+"""What private generators are told of their columns: which ones, in which declared bins, and at what price.
+
+Columns are those of the file, less what a role or the user takes out; nothing of them is read off the data.
+"""
 
 from __future__ import annotations
 

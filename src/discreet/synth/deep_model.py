@@ -1,4 +1,4 @@
-"""A network that was trained, from which synthetic records are drawn."""
+"""A network that was trained, from which synthetic records are drawn; its inputs, and its outputs read back."""
 
 from __future__ import annotations
 
@@ -143,9 +143,6 @@ class FittedNetwork(FittedRecords):
         )
 
 
-# Build the network of a model again and draw from it.
-
-
 def draw_from(
     model: FittedNetwork, n: int, seed: int, asked: tuple[int, Floats] | None
 ) -> tuple[Singles, Codes]:
@@ -217,9 +214,9 @@ def _part(model: FittedNetwork, name: str) -> dict[str, Array]:
 
 # How variables become the inputs of a network, and how its outputs become variables again.
 #
-# A number becomes a mode of its distribution and its place within the mode (mode-specific normalization), or its normal
-# score. A category keeps its codes; where there are many, the rarest share one code, and which of them it is is drawn by
-# their frequency.
+# A number becomes a mode of its distribution and its place within the mode (mode-specific normalization), or its
+# normal score. A category keeps its codes; where there are many, the rarest share one code, and which of them it is is
+# drawn by their frequency.
 
 
 NumberCoding = Literal["modes", "scores"]

@@ -1,4 +1,7 @@
-"""Synthesis by a Gaussian copula: margins as they are, dependence by correlated normal variables."""
+"""Synthesis by a Gaussian copula: margins as they are, dependence by correlated normal variables.
+
+The latent correlations come from normal scores, or from what pairs of columns share of information.
+"""
 
 from __future__ import annotations
 

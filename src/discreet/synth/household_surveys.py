@@ -1,4 +1,7 @@
-"""The households of a survey: members, size, stratum and weight, checked before anything is drawn from them."""
+"""Surveys of households: what they say of a population, and samples drawn from one by a design.
+
+Members, size, stratum and weight are checked before anything is drawn from them.
+"""
 
 from __future__ import annotations
 

@@ -247,9 +247,6 @@ def _drawn(mean: Floats, covariance: Floats, n: int, rng: np.random.Generator) -
     return np.asarray(rng.multivariate_normal(mean, drawn / n)), np.asarray(drawn)
 
 
-# Normal models that were drawn privately, from which synthetic files are drawn.
-
-
 class FittedNormal(Fitted):
     """Means and covariances, one pair a dataset.
 

@@ -1,4 +1,7 @@
-"""What a parent knows of its children before they are drawn: how many, when, and what they are like on the whole."""
+"""What a parent knows of its children before they are drawn: how many, when, and what they are like on the whole.
+
+Parents are drawn so that numbers of children are as frequent as they were.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters that were drawn privately, from which synthetic files are drawn."""
+"""Parameters that were drawn privately, how they are drawn, and the regressions that make files of them."""
 
 from __future__ import annotations
 
@@ -308,8 +308,9 @@ class Regressions:
 
 # Draw parameters with chances proportional to prior times exp(-T u): exactly among candidates, or by particles.
 #
-# Among candidates that the prior gave the draw is exact, and the guarantee holds for what is done. Sequential Monte Carlo
-# starts from the prior as well and never from a fit, but its law only approaches the one that the proof speaks of.
+# Among candidates that the prior gave the draw is exact, and the guarantee holds for what is done. Sequential Monte
+# Carlo starts from the prior as well and never from a fit, but its law only approaches the one that the proof speaks
+# of.
 
 
 Quality = Callable[[Floats], float]

@@ -1,4 +1,4 @@
-"""A population that was fitted, from which households and their members are drawn."""
+"""A population that was fitted: households and members drawn from it, exchanged until given numbers come out."""
 
 from __future__ import annotations
 

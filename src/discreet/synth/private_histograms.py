@@ -1,4 +1,7 @@
-"""Private synthesis from a histogram with noise."""
+"""Private synthesis from a histogram, with noise or mixed with an even one.
+
+A file is then cells of a box: every column in bins or levels that are declared, and all of them crossed.
+"""
 
 from __future__ import annotations
 
@@ -243,9 +246,6 @@ def mixed_law(counts: Floats, weight: float) -> Floats:
     return np.asarray((1 - weight) * counts / counts.sum() + weight / len(counts))
 
 
-# A file as cells of a box: every column in bins or levels that are declared, and all of them crossed.
-
-
 MOST_CELLS = 10_000_000
 
 
@@ -335,9 +335,6 @@ def cells_declared(domain: Mapping[str, Any] | None, bins: int, never_missing: C
     for name, values in (domain or {}).items():
         many *= (bins if is_range(values) else len(set(values))) + (name not in listed(never_missing))
     return many
-
-
-# Cells that were drawn or counted privately, from which synthetic files are made.
 
 
 class FittedCells(Fitted):

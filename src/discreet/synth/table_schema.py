@@ -1,4 +1,8 @@
-"""Tables that belong together, as one thing: read, divided so that nobody is on both sides, and joined for a look."""
+"""Tables that belong together: how they hang together, and the tables as one thing.
+
+Keys, parents, order within a parent and rules are declared, and checked in the tables. These are read, divided so that
+nobody is on both sides, and joined for a look.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A column in the form that models work with: numbers, or the codes of categories, without gaps.
 
-Missing values, special codes and spikes have been split off before (see `discreet.synth.column_forms`), so a model never
-meets a NaN. A variable remembers how trees code it, so that a column is coded once for all the trees it feeds.
+Missing values, special codes and spikes have been split off before (see `discreet.synth.column_forms`), so a model
+never meets a NaN. A variable remembers how trees code it, so that a column is coded once for all the trees it feeds.
 """
 
 from __future__ import annotations

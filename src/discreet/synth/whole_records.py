@@ -1,4 +1,4 @@
-"""How a file becomes variables that are modelled together, and how drawn variables become a file again.
+"""What generators share that model all columns of a record at once: columns in, columns out, rules and conditions.
 
 A category is one variable of codes. A number is one variable of values; where it has missing values, special codes or
 values at which it piles up (0 for most amounts), a variable of states stands beside it. A column that a constraint

@@ -1,6 +1,7 @@
-"""Values that a user gives for a column, in the type of the column.
+"""How are values written into the columns of a file, and read from what a user or a file says?
 
-A plan file knows numbers, texts, dates and truth values; a rule of it may speak of a column of any type.
+A plan file knows numbers, texts, dates and truth values; a rule of it may speak of a column of any type. What a formula
+gives is written as the column is, and numbers that stand as texts are read with the codes among them.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ def _decimal(value: Any) -> Decimal | None:
 
 # How is a number that was computed from others written into its column?
 #
-# A formula gives 2.9999999999 where the file says 3, and 1.3333333333 where it says 1.33. A column of whole numbers takes
-# the nearest one, never the one below, and other columns take the decimals that they are written with.
+# A formula gives 2.9999999999 where the file says 3, and 1.3333333333 where it says 1.33. A column of whole numbers
+# takes the nearest one, never the one below, and other columns take the decimals that they are written with.
 
 
 def as_computed(values: pl.Series, dtype: pl.DataType, decimals: int | None = None) -> pl.Series:

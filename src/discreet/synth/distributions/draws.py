@@ -1,4 +1,7 @@
-"""What every sampler hands back: the values, and how they came about."""
+"""What every sampler is given and hands back: files or arrays opened for resampling, and the values drawn.
+
+`Draws` says how the values came about; `Records` knows the way back from floats to what was given.
+"""
 
 from __future__ import annotations
 

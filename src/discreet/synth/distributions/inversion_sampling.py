@@ -1,4 +1,4 @@
-"""Draw by inverting a distribution function: one uniform number in, one value out."""
+"""Draw by inverting a distribution function: one uniform number in, one value out; for lists of values, too."""
 
 from __future__ import annotations
 

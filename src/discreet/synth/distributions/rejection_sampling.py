@@ -1,4 +1,7 @@
-"""Draw by throwing away: acceptance-rejection and conditioning, in batches; transformations and mixtures."""
+"""Draw by throwing away or transforming: rejection and conditioning, in batches; transformations and mixtures.
+
+Correlated normal variables are a transformation of independent ones, by a root of the covariance matrix.
+"""
 
 from __future__ import annotations
 

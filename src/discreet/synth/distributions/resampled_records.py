@@ -1,4 +1,7 @@
-"""Draw records from the records themselves: the bootstrap, as it is and smoothed."""
+"""Draw records from the records themselves: the bootstrap, as it is and smoothed, and between the observed values.
+
+`closeness` tells how close the drawn records are to the real ones.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,9 @@ A Gaussian copula bends correlations: two lognormal amounts whose logarithms cor
 themselves. The way back (NORTA, "normal to anything", Cario and Nelson 1997) is in closed form for two lognormals; for
 other pairs the correlation is a power series in the latent one, whose coefficients are those of the two quantile
 functions in Hermite polynomials (Mehler's formula).
+
+A variable in one unit (a sector, a region) has a margin of its own, and the correlation of two of them comes from the
+best source there is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settled parameters of a synthesis from aggregates, and the records drawn from them."""
+"""Settled parameters of a synthesis from aggregates, and the records drawn from them, brought to published totals."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A bound target computes its figures from a file (a matrix of numbers and level positions) and says how far they are
 from the published ones. NaN stands for a figure that the file cannot give (no records, separation).
+
+A bound model does so by being fitted to the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What is known about the columns of a file that nobody has seen: names, allowed values, published margins."""
+"""What is known about the columns of a file that nobody has seen: names, allowed values, published margins.
+
+It also puts numbers and level positions back into a data frame with readable labels.
+"""
 
 from __future__ import annotations
 
@@ -276,9 +279,6 @@ class Codebook:
                 f"{unknown_name(name, self.names, what='variable')} It must be in the codebook."
             )
         return self.names.index(name)
-
-
-# How exactly was a figure printed? The unit of its last digit, and the interval that rounds to it.
 
 
 def printed_unit(values: Iterable[float]) -> float:

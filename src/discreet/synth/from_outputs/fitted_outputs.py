@@ -1,4 +1,7 @@
-"""Files that were made from published results, with the account of how well each result is met."""
+"""Files that were made from published results, with the account of how well each result is met.
+
+Whether such a file tells more about the people behind it than about strangers is measured, too.
+"""
 
 from __future__ import annotations
 

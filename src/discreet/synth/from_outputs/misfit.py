@@ -3,6 +3,8 @@
 Each condition is measured as a chi-square would be: coefficients by the score statistic s'H⁻¹s, the others by their
 squared distance over its variance. Functions that are not sums over records (standard errors, R2, correlations) are
 replaced by their first-order expansion around the file as it stands, and refreshed as it changes.
+
+`Layout` lays the targets out flat for the compiled search.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Each target says what was printed, how exactly, for which records, and how much it counts. `Target.bind` looks up the
 names in the codebook and refuses what does not fit.
+
+Cells of published tables are conditions on counts.
 """
 
 from __future__ import annotations
@@ -218,86 +220,6 @@ class _Grouped(Target):
         )
 
 
-def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebook, title: str) -> Floats:
-    """Bring means or medians into the shape of their groups."""
-    if isinstance(values, Mapping):
-        if len(by) != 1:
-            raise ParameterError(
-                f"'{title}': values by level need one grouping variable; write nested lists for more."
-            )
-        arranged = np.full(shape, np.nan)
-        for level, value in values.items():
-            arranged[codebook[by[0]].position(level)] = value
-        return arranged
-    arranged = np.array(values, dtype=np.float64)
-    if arranged.shape != tuple(shape):
-        raise ParameterError(f"'{title}' has another number of values than its groups have levels.")
-    return arranged
-
-
-def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) -> None:
-    variable = codebook[name]
-    low, high = (
-        (variable.low, variable.high)
-        if variable.is_number
-        else (
-            variable.level_numbers().min(),
-            variable.level_numbers().max(),
-        )
-    )
-    if (published < low).any() or (published > high).any():
-        raise ParameterError(
-            f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
-        )
-
-
-def _as_tuples(values: Any) -> Any:
-    return tuple(_as_tuples(value) for value in values) if isinstance(values, list | tuple) else values
-
-
-def side_of(
-    codebook: Codebook, name: str, bands: Mapping[str, Sequence[float]], title: str
-) -> tuple[list[str], list[Factor]]:
-    """Return the labels and indicators of one side of a table."""
-    variable = codebook[name]
-    if variable.is_categorical:
-        sides = [level_column(codebook, name, [place]) for place in range(len(variable.levels))]
-        return [f"{name}={level}" for level in variable.levels], sides
-    edges = [float(edge) for edge in bands.get(name, ())]
-    if len(edges) < 2 or edges != sorted(set(edges)):
-        raise ParameterError(
-            f"'{title}' uses the number '{name}' as a category. Say how it is cut: bands={{'{name}': [edge, edge, …]}}."
-        )
-    uppers = [np.nextafter(edge, -np.inf) for edge in edges[1:-1]] + [edges[-1]]
-    sides = [
-        Factor(codebook.index(name), BETWEEN, low, float(high))
-        for low, high in zip(edges[:-1], uppers, strict=True)
-    ]
-    return [f"{name} {low:g}-{high:g}" for low, high in pairwise(edges)], sides
-
-
-def checked_unit(unit: float | None, published: Iterable[float], title: str) -> float:
-    """Return the printing unit; read off the figures unless named."""
-    if unit is None:
-        return printed_unit(published)
-    if isinstance(unit, bool) or not unit > 0:
-        raise ParameterError(f"The printing unit of '{title}' must be above 0, e.g. 0.001.")
-    return float(unit)
-
-
-def checked_weight(weight: float, title: str) -> float:
-    """Return the weight of a target, or refuse it."""
-    if isinstance(weight, bool) or not (weight >= 0 and math.isfinite(weight)):
-        raise ParameterError(f"The weight of '{title}' must be a number of at least 0.")
-    return float(weight)
-
-
-def check_published(there: Flags, title: str) -> None:
-    """Refuse a target without any figure."""
-    if not there.any():
-        raise ParameterError(f"'{title}' has no published figure.")
-
-
 @dataclass(frozen=True)
 class CondMean(_Grouped):
     """Means of a number, over all records or by group.
@@ -371,13 +293,47 @@ class Correlation(Target):
         )
 
 
+def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebook, title: str) -> Floats:
+    """Bring means or medians into the shape of their groups."""
+    if isinstance(values, Mapping):
+        if len(by) != 1:
+            raise ParameterError(
+                f"'{title}': values by level need one grouping variable; write nested lists for more."
+            )
+        arranged = np.full(shape, np.nan)
+        for level, value in values.items():
+            arranged[codebook[by[0]].position(level)] = value
+        return arranged
+    arranged = np.array(values, dtype=np.float64)
+    if arranged.shape != tuple(shape):
+        raise ParameterError(f"'{title}' has another number of values than its groups have levels.")
+    return arranged
+
+
+def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) -> None:
+    variable = codebook[name]
+    low, high = (
+        (variable.low, variable.high)
+        if variable.is_number
+        else (
+            variable.level_numbers().min(),
+            variable.level_numbers().max(),
+        )
+    )
+    if (published < low).any() or (published > high).any():
+        raise ParameterError(
+            f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
+        )
+
+
 def _check_counted(counted: str, name: str) -> None:
     known = ("counts", "proportions", "row_proportions")
     if counted not in known:
         raise ParameterError(f"In the table '{name}': {unknown_name(counted, known, what='way of counting')}")
 
 
-__all__ = ["CondMean", "CondMedian", "Correlation", "CrossTab", "Frequencies", "Target"]
+def _as_tuples(values: Any) -> Any:
+    return tuple(_as_tuples(value) for value in values) if isinstance(values, list | tuple) else values
 
 
 # Cells of published tables as conditions on counts, and what all targets check about their figures.
@@ -462,3 +418,46 @@ class Cells:
             "its counts were rescaled."
         )
         return values * (n / total), max(1.0, max(half, 0.5) * n / total), (note,)
+
+
+def side_of(
+    codebook: Codebook, name: str, bands: Mapping[str, Sequence[float]], title: str
+) -> tuple[list[str], list[Factor]]:
+    """Return the labels and indicators of one side of a table."""
+    variable = codebook[name]
+    if variable.is_categorical:
+        sides = [level_column(codebook, name, [place]) for place in range(len(variable.levels))]
+        return [f"{name}={level}" for level in variable.levels], sides
+    edges = [float(edge) for edge in bands.get(name, ())]
+    if len(edges) < 2 or edges != sorted(set(edges)):
+        raise ParameterError(
+            f"'{title}' uses the number '{name}' as a category. Say how it is cut: bands={{'{name}': [edge, edge, …]}}."
+        )
+    uppers = [np.nextafter(edge, -np.inf) for edge in edges[1:-1]] + [edges[-1]]
+    sides = [
+        Factor(codebook.index(name), BETWEEN, low, float(high))
+        for low, high in zip(edges[:-1], uppers, strict=True)
+    ]
+    return [f"{name} {low:g}-{high:g}" for low, high in pairwise(edges)], sides
+
+
+def checked_unit(unit: float | None, published: Iterable[float], title: str) -> float:
+    """Return the printing unit; read off the figures unless named."""
+    if unit is None:
+        return printed_unit(published)
+    if isinstance(unit, bool) or not unit > 0:
+        raise ParameterError(f"The printing unit of '{title}' must be above 0, e.g. 0.001.")
+    return float(unit)
+
+
+def checked_weight(weight: float, title: str) -> float:
+    """Return the weight of a target, or refuse it."""
+    if isinstance(weight, bool) or not (weight >= 0 and math.isfinite(weight)):
+        raise ParameterError(f"The weight of '{title}' must be a number of at least 0.")
+    return float(weight)
+
+
+def check_published(there: Flags, title: str) -> None:
+    """Refuse a target without any figure."""
+    if not there.any():
+        raise ParameterError(f"'{title}' has no published figure.")

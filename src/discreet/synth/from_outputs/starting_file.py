@@ -2,6 +2,9 @@
 
 Counts of cells come from iterative proportional fitting, then from the integer program that is nearest to it and
 meets the tables to the record. What no table ties together is put together at random.
+
+`Preparation` goes from codebook and targets to this file: targets bound, and checked for consistency; a few records of
+either outcome stand behind every dummy.
 """
 
 from __future__ import annotations

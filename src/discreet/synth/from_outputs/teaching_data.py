@@ -1,4 +1,7 @@
-"""Microdata on which published analyses reproduce, made without access to the original."""
+"""Microdata on which published analyses reproduce, made without access to the original.
+
+`Raking` gives weights that bring such a file to the margins of a population.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Categories by logistic regression: two levels, several, or several in an order.
+"""Generalized linear models: categories by logistic regression, counts by Poisson and binomial regression.
 
 Separation (a predictor that tells the levels apart without error) would send coefficients to infinity, so every fit
 sees a few pseudo-records around the middle of each predictor (White, Daniel and Royston 2010).
@@ -345,6 +345,8 @@ class PoissonLaw(Conditional):
 
 
 # Counts out of a known number: a binomial law with a logistic share.
+
+
 @dataclass(frozen=True)
 class Binomial(Method):
     """A count of successes out of the trials in another column.

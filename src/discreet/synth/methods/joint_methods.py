@@ -1,4 +1,8 @@
-"""Several categories at once, as a table: every combination, or what its margins say."""
+"""Several columns at once: categories as a table, and survival times with their events.
+
+A table is drawn as it is, every combination, or as its margins say. Times and events come together from the donors of a
+survival tree.
+"""
 
 from __future__ import annotations
 

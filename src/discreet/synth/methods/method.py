@@ -26,7 +26,7 @@ from discreet.synth.variables import Variable
 Target = Literal["number", "binary", "category", "ordered"]
 ProperBy = Literal["posterior", "bootstrap", "cells", "nothing"]
 
-_FAMILIES = ("generalized_linear", "joint_methods", "normal_regression", "observed_values", "tree_donors")
+_FAMILIES = ("glm_methods", "joint_methods", "normal_regression", "observed_values", "tree_donors")
 
 
 @dataclass(frozen=True)

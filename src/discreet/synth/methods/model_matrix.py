@@ -1,6 +1,8 @@
 """Predictors as the columns of a linear model: numbers centered and scaled, categories as indicators.
 
 Columns that are constant, or that the others already say, are left out, so that every fit has one solution.
+
+Logistic and Poisson likelihoods are maximized on such matrices, which come in blocks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers by linear regression: as they are, or transformed."""
+"""Numbers by linear regression: as they are, transformed, by ranks, or from donors with the nearest prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Columns whose values are given rather than drawn: kept, computed, constant, or read off another column."""
+"""Columns without a model: values that are given, or drawn from observed ones.
+
+Given are columns that are kept, computed, constant or read off another column. Draws come from the whole column, or
+from records that agree on other columns.
+"""
 
 from __future__ import annotations
 
@@ -197,9 +201,6 @@ class Near(_NotDrawn):
     needs_predictors = True
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
     expression: str = ""
-
-
-# Draws from observed values: of the whole column, or of the records that agree on other columns.
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,42 @@ class Rf(Method):
         return ForestDonors(forest, task.target.values)
 
 
+@dataclass(frozen=True)
+class Bag(Rf):
+    """Bagging (Breiman 1996): a random forest whose splits may choose from all predictors."""
+
+    name = "bag"
+    also: ClassVar[tuple[str, ...]] = ()
+
+    def fit(self, task: Task) -> ForestDonors:
+        """Grow the trees."""
+        return self._grown(task, None)
+
+
+class TreeDonors(Conditional):
+    """A tree and the observed values in its leaves."""
+
+    def __init__(self, tree: Tree, values: Array) -> None:
+        self.tree = tree
+        self.values = values
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
+        """Drop the records down the tree and borrow a value in each leaf."""
+        leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
+        # The values of a leaf lie side by side, so that one look finds the drawn one.
+        drawn: Array = self.values[self.tree.rows][self.tree.places(leaves, rng)]
+        return drawn
+
+    def state(self) -> dict[str, Any]:
+        """Return the tree and the values."""
+        return {"tree": self.tree.to_arrays(), "values": self.values}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Tree.from_arrays(state["tree"]), state["values"])
+
+
 class ForestDonors(Conditional):
     """A forest and the observed values in its leaves."""
 
@@ -251,48 +287,12 @@ def _ranked(values: Floats) -> Floats:
     return standardized
 
 
-@dataclass(frozen=True)
-class Bag(Rf):
-    """Bagging (Breiman 1996): a random forest whose splits may choose from all predictors."""
-
-    name = "bag"
-    also: ClassVar[tuple[str, ...]] = ()
-
-    def fit(self, task: Task) -> ForestDonors:
-        """Grow the trees."""
-        return self._grown(task, None)
-
-
-class TreeDonors(Conditional):
-    """A tree and the observed values in its leaves."""
-
-    def __init__(self, tree: Tree, values: Array) -> None:
-        self.tree = tree
-        self.values = values
-
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
-        """Drop the records down the tree and borrow a value in each leaf."""
-        leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
-        # The values of a leaf lie side by side, so that one look finds the drawn one.
-        drawn: Array = self.values[self.tree.rows][self.tree.places(leaves, rng)]
-        return drawn
-
-    def state(self) -> dict[str, Any]:
-        """Return the tree and the values."""
-        return {"tree": self.tree.to_arrays(), "values": self.values}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Tree.from_arrays(state["tree"]), state["values"])
-
-
 # Leaves whose rare values come from larger groups: who is alone with a value in a leaf lends it to nobody there.
 #
-# A leaf of 200 people in which one is a priest tells that such a person exists: the synthetic file has about one priest
-# of that kind, too. Values that enough people of the leaf share are drawn there. The others are handed up the tree until
-# they meet enough people who have the same, and from there they come down to every leaf alike, as often as they occur in
-# the larger group. What too few people have in the whole file is not drawn at all.
+# A leaf of 200 people in which one is a priest tells that such a person exists: the synthetic file has about one
+# priest of that kind, too. Values that enough people of the leaf share are drawn there. The others are handed up the
+# tree until they meet enough people who have the same, and from there they come down to every leaf alike, as often as
+# they occur in the larger group. What too few people have in the whole file is not drawn at all.
 
 
 class SharedDonors(Conditional):

@@ -1,4 +1,4 @@
-"""Is every column of the type it should be, and how many levels has it?"""
+"""Is every column of the type it should be, how many levels has it, and which values are codes?"""
 
 from __future__ import annotations
 

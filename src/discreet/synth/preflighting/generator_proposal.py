@@ -1,4 +1,4 @@
-"""From findings to a synthesizer: what each accepted finding sets."""
+"""From findings to a synthesizer: what each accepted finding sets, takes out of a file, and puts back."""
 
 from __future__ import annotations
 

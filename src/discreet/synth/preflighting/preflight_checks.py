@@ -1,4 +1,4 @@
-"""Look at a file before it is synthesized."""
+"""Look at a file, or at linked tables, before it is synthesized."""
 
 from __future__ import annotations
 

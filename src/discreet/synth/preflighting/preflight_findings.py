@@ -1,4 +1,8 @@
-"""What a look at a file finds: one finding, and how findings are named, written and read."""
+"""What a look at a file finds, and the file as the detectors see it.
+
+A finding is named, written and read. Detectors see the file in memory, a sample of it, and its columns as numbers and
+as codes.
+"""
 
 from __future__ import annotations
 
@@ -136,9 +140,6 @@ def _said(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value)
-
-
-# The file as the detectors see it: in memory, a sample of it, and its columns as numbers and as codes.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""What a look at a file found, what it proposes, and how the proposal is carried out and undone."""
+"""What a look at a file found, what it proposes, and how the proposal is carried out and undone.
+
+How long a synthesis will take, and how much memory, is told with it.
+"""
 
 from __future__ import annotations
 

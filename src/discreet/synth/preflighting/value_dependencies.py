@@ -1,4 +1,4 @@
-"""Which values follow from the answers before: skipped questions, zeros, dates that cannot precede others?"""
+"""Which values follow from others: skipped questions, zeros, dates in an order, and columns told by another?"""
 
 from __future__ import annotations
 

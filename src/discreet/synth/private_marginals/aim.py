@@ -128,10 +128,10 @@ class AIM(_FromMargins):
 
 # Rounds of choosing a table where the model is worst, counting it with noise, and fitting the model again.
 #
-# Every round has a share of rho, most of it for the count and the rest for the choice. How large the next share is, which
-# tables are still open and when the rounds end follows from noisy tables and declared limits alone, and all shares add up
-# to the rho given, which is what a budget that is divided as one goes needs (Feldman and Zrnic 2021). Records that
-# the model draws to be compared with the data cost nothing: the model is made of noisy tables.
+# Every round has a share of rho, most of it for the count and the rest for the choice. How large the next share is,
+# which tables are still open and when the rounds end follows from noisy tables and declared limits alone, and all
+# shares add up to the rho given, which is what a budget that is divided as one goes needs (Feldman and Zrnic 2021).
+# Records that the model draws to be compared with the data cost nothing: the model is made of noisy tables.
 
 
 _CHOICE = 0.1  # of the share of a round

@@ -90,9 +90,6 @@ class _Counted(Synthesizer):
         return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
 
 
-# A model of noisy tables that was fitted, from which synthetic files are drawn.
-
-
 _TRIES = 200
 
 

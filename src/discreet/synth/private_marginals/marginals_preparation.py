@@ -1,6 +1,8 @@
 """What a generator from noisy margins needs before anything is counted: columns as codes, and whose the records are.
 
 Nothing here is read off the data but the codes themselves; what they may be was declared.
+
+Combinations that cannot occur are declared as well, never drawn, and free of charge.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Everything here works on codes, and on tables that carry noise already, except the counting itself. What is done to a
 noisy table costs no privacy.
+
+Exact counts, before any noise, never leave the rounds in which they are taken.
 """
 
 from __future__ import annotations

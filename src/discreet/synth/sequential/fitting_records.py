@@ -1,4 +1,4 @@
-"""The records of a file while it is read or made, and how one law is fitted to them.
+"""The records, weights and strata of a file while it is read or made, and how one law is fitted to them.
 
 Which records and weights a law sees, and what a proper synthesis varies.
 """

@@ -1,4 +1,4 @@
-"""What a synthesis refuses before anything is fitted, each with the way out."""
+"""What a synthesis refuses before anything is fitted, each with the way out, and what its plan tells the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a synthesis: which column when, how, and from which others."""
+"""The plan of a synthesis: which column when, how, from which others, and by which rules."""
 
 from __future__ import annotations
 
@@ -262,9 +262,6 @@ def needed_before(
     # What is drawn together with a time is there when the time is.
     times = {event: time for time, event in (options.events or {}).items() if event in events}
     return {name: {times.get(other, other) for other in own} for name, own in needs.items()}
-
-
-# A synthesis plan read back from a model file.
 
 
 _NOT_OPTIONS = ("column", "method", "predictors", "rules", "smoothing", "with")

@@ -2,6 +2,8 @@
 
 Nothing that is kept here is anybody's own: of texts only those remain that may be shown, and beginnings that whole
 ranges of texts share.
+
+Records are drawn from buckets, cluster by cluster, and joined to one table.
 """
 
 from __future__ import annotations
@@ -227,9 +229,6 @@ def _nearest(drawn: Floats, values: Floats) -> Floats:
         return np.full_like(drawn, values[0])
     before, after = values[at - 1], values[at]
     return np.where(drawn - before <= after - drawn, before, after)
-
-
-# Records drawn from buckets, cluster by cluster, and joined to one table.
 
 
 _MOST_RECORDS = 2**31

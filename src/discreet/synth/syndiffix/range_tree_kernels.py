@@ -6,6 +6,8 @@ one ``stop`` to the next. ``order[first[v]:last[v]]`` are its records.
 
 What a node says about its persons is kept for every column that names persons: how many they are and the exclusive or
 of their hashes, which is the same whatever tree the set of persons is met in.
+
+Counts that may be shown carry two layers of noise that stick, after outlying contributions are flattened.
 """
 
 # ruff: noqa: PLR0917

@@ -298,9 +298,6 @@ def _suppression(ready: Prepared, column: int) -> Suppression:
     )
 
 
-# A SynDiffix table that was fitted: buckets and codings, and no record.
-
-
 @dataclass(frozen=True)
 class Suppression:
     """What a column lost.
