@@ -99,7 +99,10 @@ def load(package: str) -> None:
 
 
 class Registry(MutableMapping[str, Kind]):
-    """Kinds by the names that plan files and models use; whoever misses one has all of the package imported first."""
+    """Kinds by the names that plan files and models use, in the order of names.
+
+    Whoever misses one, or lists all, has the whole package imported first.
+    """
 
     def __init__(self, package: str) -> None:
         self._package, self._loaded = package, False
@@ -118,7 +121,7 @@ class Registry(MutableMapping[str, Kind]):
 
     def __iter__(self) -> Iterator[str]:
         self._load()
-        return iter(self._kinds)
+        return iter(sorted(self._kinds))
 
     def __len__(self) -> int:
         self._load()
