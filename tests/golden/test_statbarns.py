@@ -5,17 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.outputs.checks import (
-    check_counts,
-    check_dof,
-    check_model,
-    check_quantiles,
-    check_ratio,
-    check_totals,
-    odds_ratio_of,
-    publishable,
-)
-from discreet.outputs.checks.survival import check_survival, grouped, of_table
+from discreet.outputs.checks import check_dof, check_model, check_quantiles, check_totals, publishable
+from discreet.outputs.checks.frequencies import check_counts, check_ratio, odds_ratio_of
+from discreet.outputs.checks.survival_curves import check_survival, grouped, of_table
 from discreet.outputs.register import OutputRegister, Registered
 from discreet.outputs.statbarns import barns, classify
 
@@ -45,7 +37,7 @@ def test_example_3_degrees_of_freedom():
 
 
 def test_example_4_two_factors_with_all_interactions_are_a_table():
-    from discreet.outputs.checks.models import design_of
+    from discreet.outputs.checks.models_and_tests import design_of
 
     sex, region = np.repeat([0, 1], 90), np.tile([0, 1, 2], 60)
     dummies = [np.ones(180), sex, region == 1, region == 2, sex * (region == 1), sex * (region == 2)]

@@ -12,16 +12,12 @@ from discreet.outputs import OutputPolicy
 from discreet.outputs.checks import (
     check_concentration,
     check_correlation,
-    check_counts,
     check_extremes,
     check_inequality,
-    check_margins,
     check_model,
     check_modes,
     check_per_unit,
-    check_proportions,
     check_quantiles,
-    check_ratio,
     check_shape,
     check_survival,
     check_test,
@@ -31,8 +27,15 @@ from discreet.outputs.checks import (
     kaplan_meier,
     publishable,
 )
-from discreet.outputs.checks.frequencies import _peeled, determined
-from discreet.outputs.checks.survival import grouped
+from discreet.outputs.checks.frequencies import (
+    _peeled,
+    check_counts,
+    check_margins,
+    check_proportions,
+    check_ratio,
+    determined,
+)
+from discreet.outputs.checks.survival_curves import grouped
 from discreet.outputs.protecting import merged_levels, rounded, secondary_cells
 
 TABLES = arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(0, 40))

@@ -20,8 +20,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, InputError, refuse_too_many_cells, unknown_name
 from discreet.engine import collect, scan
 from discreet.microdata import Microdata
-from discreet.outputs.checks.aggregates import CellSums
-from discreet.outputs.checks.indicators import has_few_values
+from discreet.outputs.checks.total_checks import CellSums, has_few_values
 from discreet.outputs.question import Question, is_category, let_in, recoded
 
 _MOST_CELLS = 2_000_000

@@ -13,7 +13,13 @@ from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.wording import type_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
-from discreet.outputs.checks.survival import SurvivalCurve, check_survival, grouped, kaplan_meier, publishable
+from discreet.outputs.checks.survival_curves import (
+    SurvivalCurve,
+    check_survival,
+    grouped,
+    kaplan_meier,
+    publishable,
+)
 from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import text

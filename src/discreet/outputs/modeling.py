@@ -20,7 +20,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError, load_e
 from discreet.engine import collect
 from discreet.microdata import Microdata
 from discreet.outputs.checks.frequencies import check_counts
-from discreet.outputs.checks.models import check_dof, check_model
+from discreet.outputs.checks.models_and_tests import check_dof, check_model
 from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.question import Question

@@ -9,8 +9,8 @@ import numpy as np
 
 from discreet.core.errors import DiscreetError
 from discreet.outputs.checks.frequencies import counted
-from discreet.outputs.checks.models import check_dof
-from discreet.outputs.checks.survival import check_survival, of_table
+from discreet.outputs.checks.models_and_tests import check_dof
+from discreet.outputs.checks.survival_curves import check_survival, of_table
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import words_of
 from discreet.outputs.finished.views import View, at

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.core.files.texts import parsed_json
-from discreet.outputs.checks.models import check_dof, check_per_unit
+from discreet.outputs.checks.models_and_tests import check_dof, check_per_unit
 from discreet.outputs.findings import Finding
 from discreet.outputs.settings import OutputPolicy
 

@@ -16,9 +16,8 @@ import polars as pl
 
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
-from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.frequencies import check_counts, counted
-from discreet.outputs.checks.indicators import has_few_values
+from discreet.outputs.checks.total_checks import check_totals, has_few_values
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
@@ -307,3 +306,43 @@ def _few(design: Design, names: Sequence[str], policy: OutputPolicy) -> list[Fin
         "records; a human looks whether they say something about those few."
     )
     return [Finding("identified by few", "g", "review", reason, tuple((int(i),) for i in thin))]
+
+
+# Statbarn h: may a test go out?
+#
+# A test statistic is one number of many records; only tests on very few fail. Group counts printed beside it are
+# frequencies and checked as such.
+
+
+def check_test(
+    dof: float,
+    policy: OutputPolicy | None = None,
+    *,
+    counts: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> CheckResult:
+    """Check a test by the degrees of freedom that the data leave it, and the counts printed beside it.
+
+    Parameters
+    ----------
+    dof
+        People minus estimated means or groups. For a test of independence it is the people behind the table, less
+        its fitted margins: (r - 1)(c - 1) says how large the table is, not how many stand behind it.
+    counts
+        Group sizes or the table, where they are printed.
+    groups
+        Sizes of the groups that are compared: a test against a few is about those few.
+
+    Examples
+    --------
+    >>> check_test(38).status, check_test(38, counts=[35, 5]).status, check_test(8).status
+    ('pass', 'fail', 'fail')
+    """
+    found = CheckResult([check_dof(dof, policy, barn="h")])
+    limit = (policy or OutputPolicy()).threshold
+    if groups is not None and (np.asarray(groups, dtype=np.float64) < limit).any():
+        reason = (
+            f"A group of fewer than {limit} people is compared; a human looks whether it is about those few."
+        )
+        found = found.with_more([Finding("small group", "h", "review", reason)])
+    return found if counts is None else found.with_more(check_counts(counts, policy).findings)
