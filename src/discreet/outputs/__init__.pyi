@@ -11,8 +11,8 @@ from discreet.outputs.decisions import (
 )
 from discreet.outputs.findings import CheckResult as CheckResult
 from discreet.outputs.findings import Finding as Finding
-from discreet.outputs.finished import check as check
-from discreet.outputs.finished import check_many as check_many
+from discreet.outputs.finished_files import check as check
+from discreet.outputs.finished_files import check_many as check_many
 from discreet.outputs.package import Package as Package
 from discreet.outputs.places import Place as Place
 from discreet.outputs.register import OutputRegister as OutputRegister

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.texts import parsed_json
 from discreet.outputs.findings import CheckResult, Finding, Status, worst
-from discreet.outputs.finished import figures_of, judged, nearly_the_same
-from discreet.outputs.finished.grids import read_grids
-from discreet.outputs.finished.summaries import facts_of
+from discreet.outputs.finished_files import figures_of, judged, nearly_the_same
+from discreet.outputs.finished_grids import read_grids
+from discreet.outputs.finished_statistics import facts_of
 from discreet.outputs.package import Package, as_csv, package_contents, write_folder
 from discreet.outputs.settings import OutputPolicy
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from discreet.core.errors import DiscreetError
 from discreet.outputs.findings import Finding, worst
-from discreet.outputs.finished import judged
-from discreet.outputs.finished.grids import read_grids
+from discreet.outputs.finished_files import judged
+from discreet.outputs.finished_grids import read_grids
 from discreet.outputs.settings import OutputPolicy
 
 # Rounded and noisy counts may be small: that is what they are for.

@@ -291,7 +291,7 @@ class Session(ModelQuestions):
 
     def custom(self, file: str | Path, *, comment: str = "", name: str | None = None) -> Output:
         """Add a file that something else made: a human looks at it. Kinds that the policy blocks are refused."""
-        from discreet.outputs.finished import check, figures_of
+        from discreet.outputs.finished_files import check, figures_of
 
         path = Path(file)
         if not path.is_file():

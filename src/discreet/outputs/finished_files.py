@@ -17,9 +17,9 @@ from pathlib import Path
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.staging import scratch_folder
 from discreet.outputs.findings import CheckResult, Finding
-from discreet.outputs.finished.grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
-from discreet.outputs.finished.summaries import Facts, close_numbers, facts_of
-from discreet.outputs.finished.tables import counts_in, judge
+from discreet.outputs.finished_grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
+from discreet.outputs.finished_statistics import Facts, close_numbers, facts_of
+from discreet.outputs.finished_tables import counts_in, judge
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.statbarns import barns
 
@@ -285,6 +285,3 @@ def _text(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckRes
     if tables and not any(finding.check == "records" for finding in tables):
         findings.append(unsaid())
     return CheckResult(findings), facts, grids
-
-
-__all__ = ["check", "check_many"]

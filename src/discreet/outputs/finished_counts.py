@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,8 @@ import numpy as np
 from discreet.core.arrays import Flags, Floats
 from discreet.outputs.checks.frequencies import check_counts, counted, positions
 from discreet.outputs.findings import Finding
-from discreet.outputs.finished.names import is_total
-from discreet.outputs.finished.views import View, at
+from discreet.outputs.finished_sheets import Sheet, base_of, is_total, words_of
+from discreet.outputs.settings import OutputPolicy
 
 _MOST_UNKNOWNS = 1500
 
@@ -201,3 +203,194 @@ def _worked_out(unseen: Flags, lines: list[tuple[Flags, float]]) -> Flags:
     moving = (np.abs(free) > 1e-9).any(axis=1) if free.size else np.zeros(number, dtype=bool)
     found[unseen] = ~moving
     return found
+
+
+# Shares and means of indicators in a finished table: with the number of people behind them they are counts.
+
+
+_MEANS = {"mean", "means", "average", "avg", "mittelwert", "moyenne", "media", "durchschnitt"}
+
+
+def shares(view: View) -> list[Finding]:
+    """Turn shares back into counts where the number of people behind them is there, and judge those."""
+    sheet = view.sheet
+    shares = view.having("share") & view.known
+    means = indicator_means(view)
+    cells: list[tuple[int, int, float, float]] = []
+    unknown = 0
+    for i, j in np.argwhere(shares | means):
+        bases = _bases(view, int(i), int(j))
+        number = float(sheet.numbers[i, j])
+        percent = not means[i, j] and _is_percent(view, int(j))
+        if not bases:
+            unknown += 1
+            continue
+        cells += [(int(i), int(j), number / (100 if percent else 1) * base, base) for base in bases]
+    if not cells and not unknown:
+        return []
+    found = []
+    if cells:
+        numerators = [(i, j, float(np.round(n))) for i, j, n, _ in cells]
+        rest = [(i, j, float(np.round(base - n))) for i, j, n, base in cells if n <= base]
+        found += [
+            view.low("numerator", numerators, "a", "share"),
+            view.low("complement", rest, "a", "complement of a share"),
+        ]
+    if unknown:
+        reason = (
+            f"{counted(unknown, 'share')} without the number of people behind: a share of few people is a count. A "
+            "human asks for it."
+        )
+        found.append(Finding("shares without counts", "a", "review", reason))
+    return found
+
+
+def _is_percent(view: View, column: int) -> bool:
+    values = view.sheet.numbers[view.known[:, column], column]
+    named = "%" in view.sheet.names[column] or bool(
+        set(words_of(view.sheet.names[column]))
+        & {"percent", "percentage", "pct", "prozent", "perc", "pourcentage"}
+    )
+    return (
+        named or any("%" in row[column] for row in view.sheet.texts) or bool(len(values) and values.max() > 1)
+    )
+
+
+def _bases(view: View, row: int, column: int) -> list[float]:
+    """Find how many people a share may be of: a count in its row, a total below it, or the heading."""
+    sheet = view.sheet
+    found = [
+        sheet.numbers[row, j]
+        for j in view.named_counts
+        if view.known[row, j] and not sheet.count_pairs[row, j]
+    ]
+    heading = base_of(sheet.names[column])
+    if heading:
+        found = [heading]
+    below = [
+        sheet.numbers[i, column]
+        for i, role in enumerate(sheet.row_roles)
+        if role == "count" and view.known[i, column] and i != row
+    ]
+    found = found or below
+    if not found and view.counts:
+        totals = [j for j in view.counts if is_total(sheet.names[j])] or view.counts[:1]
+        found = [sheet.numbers[row, j] for j in totals if view.known[row, j]]
+    if not found:
+        # The number of people stands in the line of totals only.
+        ends = np.flatnonzero(sheet.is_total_row)
+        found = [
+            sheet.numbers[i, j] for i in ends for j in view.named_counts if view.known[i, j] and i != row
+        ]
+    title = base_of(sheet.grid.notes)
+    if not found and title:
+        found = [title]
+    return [float(base) for base in found if base >= 1]
+
+
+def indicator_means(view: View) -> Flags:
+    """Flag means between 0 and 1 that are whole numbers of people divided by the count beside them."""
+    sheet = view.sheet
+    found = np.zeros(sheet.numbers.shape, dtype=bool)
+    for j in view.numeric:
+        if (
+            sheet.column_roles[j] != "statistic"
+            or not set(words_of(sheet.names[j])) & _MEANS
+            or not view.named_counts
+        ):
+            continue
+        values = sheet.numbers[:, j]
+        base = sheet.numbers[:, view.named_counts[0]]
+        both = np.isfinite(values) & np.isfinite(base)
+        if not both.any() or (values[both] < 0).any() or (values[both] > 1).any():
+            continue
+        people = values[both] * base[both]
+        digits = max((len(t.split(".")[1]) if "." in (t := row[j]) else 0) for row in sheet.texts)
+        if (np.abs(people - np.round(people)) <= base[both] * 0.51 * 10.0**-digits + 1e-6).all():
+            found[both, j] = True
+    return found
+
+
+# A table under a policy: which of its numbers are counts, what its names say of the others, where they stand.
+
+
+_MOST_PLACES = 200
+
+
+class View:
+    """One table under a policy: which of its columns are counts, and what its names say."""
+
+    def __init__(
+        self, sheet: Sheet, policy: OutputPolicy, *, are_counts: bool, named_only: bool, show_values: bool
+    ) -> None:
+        self.sheet, self.policy, self.show_values = sheet, policy, show_values
+        self.are_counts, self.named_only = are_counts, named_only
+        self.known = np.isfinite(sheet.numbers)
+        self.numeric = [
+            j
+            for j in range(len(sheet.names))
+            if not sheet.is_label[j] and not sheet.is_index[j] and self.known[:, j].any()
+        ]
+        self.named_counts = [j for j in self.numeric if self._counts(j)]
+        self.counts = self._count_columns()
+
+    def having(self, *roles: str) -> Flags:
+        """Flag the numbers (or ranges written as text) whose column or row has one of these roles."""
+        columns = np.array([role in roles for role in self.sheet.column_roles])
+        rows = np.array([role in roles for role in self.sheet.row_roles])
+        free = np.array([role in ("", "statistic") for role in self.sheet.column_roles])
+        here = columns[None, :] | (rows[:, None] & free[None, :])
+        return np.asarray(here & ~self.sheet.is_label[None, :] & ~self.sheet.hidden)
+
+    def whole(self, column: int) -> bool:
+        """Whether a column holds whole numbers and nothing else."""
+        values = self.sheet.numbers[self.known[:, column], column]
+        others = ~self.known[:, column] & ~self.sheet.hidden[:, column]
+        return (
+            bool(len(values))
+            and not others.any()
+            and bool((values >= 0).all() and (values == np.round(values)).all())
+        )
+
+    def _counts(self, column: int) -> bool:
+        if self.sheet.count_pairs[:, column].any():
+            return True
+        return self.sheet.column_roles[column] == "count" and self.whole(column)
+
+    def _count_columns(self) -> list[int]:
+        """Choose the columns of counts: those named so, and whole numbers that nothing else says anything about."""
+        # Where most rows are named after statistics, a column holds several of them and is no column of counts.
+        by_row = 2 * sum(bool(role) for role in self.sheet.row_roles) > len(self.sheet.texts)
+        plain = [
+            j
+            for j in self.numeric
+            if j not in self.named_counts
+            and not by_row
+            and self.whole(j)
+            and (self.sheet.column_roles[j] == "" or is_total(self.sheet.names[j]))
+        ]
+        if self.named_only:
+            return list(self.named_counts)
+        if not self.named_counts:
+            return plain
+        # Beside a number of people, whole numbers that never exceed it are taken for counts, too.
+        base = np.nan_to_num(self.sheet.numbers[:, self.named_counts]).max(axis=1)
+        fits = [j for j in plain if (np.nan_to_num(self.sheet.numbers[:, j]) <= np.nan_to_num(base)).all()]
+        return [j for j in self.numeric if j in self.named_counts or j in fits]
+
+    def low(self, check: str, cells: Sequence[tuple[int, int, float]], barn: str, what: str) -> Finding:
+        """Hold counts against the threshold, and say where the low ones stand."""
+        limit = self.policy.threshold
+        low = [(i, j) for i, j, number in cells if 0 < number < limit]
+        if not low:
+            return Finding(check, barn, "pass", f"Every {what} that can be seen is zero or {limit} or more.")
+        reason = f"{counted(len(low), what)} below the threshold of {limit} people."
+        return at(self.sheet, Finding(check, barn, "fail", reason), low, self.show_values)
+
+
+def at(
+    sheet: Sheet, finding: Finding, cells: Iterable[tuple[int, int]], show_values: bool = False
+) -> Finding:
+    """Add the places in the file to a finding."""
+    places = [sheet.place(i, j, show_values=show_values) for i, j in list(cells)[:_MOST_PLACES]]
+    return replace(finding, places=tuple(places))
