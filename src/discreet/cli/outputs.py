@@ -12,7 +12,7 @@ from discreet.cli.printing import end_by, say
 
 if TYPE_CHECKING:
     from discreet.outputs import CheckResult
-    from discreet.outputs.findings import Status
+    from discreet.outputs.check_results import Status
 
 outputs = typer.Typer(
     name="outputs",
@@ -42,7 +42,7 @@ def check_files(
 ) -> None:
     """Check finished files, folders and packages. Exit code 0: all pass, 3: something fails, 4: a human must look."""
     from discreet.outputs import Package, check_many
-    from discreet.outputs.findings import worst
+    from discreet.outputs.check_results import worst
 
     packages = [Package.load(path, policy) for path in files if _is_package(path)]
     plain = [path for path in files if not _is_package(path)]

@@ -1,5 +1,8 @@
 from discreet.outputs.acro import read_acro as read_acro
 from discreet.outputs.acro import write_acro as write_acro
+from discreet.outputs.check_results import CheckResult as CheckResult
+from discreet.outputs.check_results import Finding as Finding
+from discreet.outputs.check_results import Place as Place
 from discreet.outputs.decisions import (
     append_decision as append_decision,
 )
@@ -9,12 +12,9 @@ from discreet.outputs.decisions import (
 from discreet.outputs.decisions import (
     verify_register as verify_register,
 )
-from discreet.outputs.findings import CheckResult as CheckResult
-from discreet.outputs.findings import Finding as Finding
 from discreet.outputs.finished_files import check as check
 from discreet.outputs.finished_files import check_many as check_many
 from discreet.outputs.package import Package as Package
-from discreet.outputs.places import Place as Place
 from discreet.outputs.register import OutputRegister as OutputRegister
 from discreet.outputs.result import Output as Output
 from discreet.outputs.reviewing import Reviewer as Reviewer

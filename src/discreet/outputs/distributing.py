@@ -13,11 +13,11 @@ from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import contributions
 from discreet.outputs.cells import population, records_of
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_inequality, check_quantiles, gini_of, lorenz_points
 from discreet.outputs.checks.total_checks import check_concentration, check_totals, check_values, herfindahl
 from discreet.outputs.entering import entered
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import flags_of, text
 from discreet.outputs.membership import bin_labels
 from discreet.outputs.protecting import primary_cells, require_mitigation, rounded

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
+from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import check_counts, counted, positions
-from discreet.outputs.findings import Finding
 from discreet.outputs.finished_sheets import Sheet, base_of, is_total, words_of
 from discreet.outputs.settings import OutputPolicy
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
+from discreet.outputs.check_results import Place
 from discreet.outputs.finished_grids import Grid
-from discreet.outputs.places import Place
 
 HIDDEN = re.compile(
     r"^\s*([*x.:…–—-]{1,3}|#+|c|s|nd|n\.?[dk]\.?|supp(ressed)?|\(?[<≤]\s*\d+\)?|confidential|masked|redacted|\(x\)|\[c\])\s*$",

@@ -12,10 +12,10 @@ import numpy as np
 
 from discreet.core.errors import DiscreetError
 from discreet.core.files.texts import parsed_json
+from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.checks.models_and_tests import check_dof, check_per_unit
 from discreet.outputs.checks.survival_curves import check_survival, of_table
-from discreet.outputs.findings import Finding
 from discreet.outputs.finished_counts import View, at
 from discreet.outputs.finished_sheets import quantile_of, words_of
 from discreet.outputs.settings import OutputPolicy

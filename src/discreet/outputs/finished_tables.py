@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
+from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import counted
-from discreet.outputs.findings import Finding
 from discreet.outputs.finished_counts import View, counts_in_rows, frequencies, indicator_means, shares
 from discreet.outputs.finished_grids import Grid
 from discreet.outputs.finished_sheets import Sheet, sheet_of, words_of

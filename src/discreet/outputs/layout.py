@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Flags
-from discreet.outputs.findings import CheckResult
+from discreet.outputs.check_results import CheckResult
 from discreet.outputs.result import FREE, SECONDARY
 
 TOTAL = "Total"

@@ -13,6 +13,7 @@ from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.wording import type_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.survival_curves import (
     SurvivalCurve,
     check_survival,
@@ -21,7 +22,6 @@ from discreet.outputs.checks.survival_curves import (
     publishable,
 )
 from discreet.outputs.entering import entered
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import text
 from discreet.outputs.membership import bin_labels
 from discreet.outputs.protecting import require_mitigation

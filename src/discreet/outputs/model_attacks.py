@@ -8,7 +8,7 @@ from typing import Any
 from discreet.attack.model_membership_inference import model_membership
 from discreet.attack.structural_attack import model_structure
 from discreet.core.wording import percent
-from discreet.outputs.findings import Finding
+from discreet.outputs.check_results import Finding
 from discreet.outputs.settings import OutputPolicy
 
 _SEED = 0  # the same model is judged the same each time

@@ -19,10 +19,10 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models_and_tests import check_dof, check_model
 from discreet.outputs.entering import entered
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.question import Question
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy

@@ -26,7 +26,7 @@ from discreet.core.files import atomic
 from discreet.core.files.atomic import replacing
 from discreet.core.files.texts import parsed_json
 from discreet.io.delimited import guarded
-from discreet.outputs.findings import Status, worst
+from discreet.outputs.check_results import Status, worst
 from discreet.outputs.manifest import checked_manifest
 from discreet.outputs.register import Registered
 from discreet.outputs.rejudging import borne_out

@@ -15,7 +15,7 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.engine import like
 from discreet.io.naming import checked_name
 from discreet.microdata import Microdata
-from discreet.outputs.findings import Finding, Status, worst
+from discreet.outputs.check_results import Finding, Status, worst
 from discreet.outputs.register import OutputRegister, Registered
 from discreet.outputs.result import Draft, Output
 from discreet.outputs.settings import OutputPolicy

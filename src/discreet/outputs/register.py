@@ -19,8 +19,8 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
+from discreet.outputs.check_results import Finding, Status
 from discreet.outputs.differencing import Close, Part, close_cells
-from discreet.outputs.findings import Finding, Status
 from discreet.outputs.membership import Side, joined, typed
 from discreet.outputs.question import Question
 

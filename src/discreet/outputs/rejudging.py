@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import DiscreetError
-from discreet.outputs.findings import Finding, worst
+from discreet.outputs.check_results import Finding, worst
 from discreet.outputs.finished_files import judged
 from discreet.outputs.finished_grids import read_grids
 from discreet.outputs.settings import OutputPolicy

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.outputs.findings import CheckResult, Finding, Status
+from discreet.outputs.check_results import CheckResult, Finding, Status
 from discreet.outputs.register import Registered
 
 MARKS: dict[Status, str] = {"pass": "✓", "review": "?", "fail": "✗"}

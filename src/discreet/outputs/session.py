@@ -14,8 +14,8 @@ from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
 from discreet.outputs import distributing, lifetimes, summarizing, tabulating
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.entering import entered_people
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.model_questions import ModelQuestions, owner_of
 from discreet.outputs.question import Question
 from discreet.outputs.result import Draft, Output

@@ -16,9 +16,9 @@ import polars as pl
 
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts, counted
 from discreet.outputs.checks.total_checks import check_totals, has_few_values
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
 _PER_UNIT = (

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
+from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import counted
-from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from discreet.core.values import jsonable
-from discreet.outputs.places import Place
 from discreet.outputs.statbarns import barns
 
 Status = Literal["pass", "review", "fail"]
@@ -152,3 +151,43 @@ def worst(statuses: Iterable[Status]) -> Status:
     ('fail', 'review')
     """
     return max(statuses, key=_RANK.__getitem__, default="review")
+
+
+# Where in a finished file does a number stand?
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a number stands in a finished file; without the number, unless it was asked for."""
+
+    row: int
+    column: int
+    name: str = ""
+    sheet: str = ""
+    value: str | None = None
+
+    @property
+    def cell(self) -> str:
+        """The address as a spreadsheet writes it.
+
+        Examples
+        --------
+        >>> Place(4, 28).cell
+        'AB4'
+        """
+        letters, rest = "", self.column
+        while rest > 0:
+            rest, place = divmod(rest - 1, 26)
+            letters = chr(65 + place) + letters
+        return f"{letters}{self.row}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the place, ready for JSON."""
+        known = {"sheet": self.sheet or None, "row": self.row, "column": self.column, "cell": self.cell}
+        named = {**known, "name": self.name}
+        return named if self.value is None else {**named, "value": self.value}
+
+    def __str__(self) -> str:
+        where = f"{self.sheet}!{self.cell}" if self.sheet else f"{self.cell} (row {self.row})"
+        name = f", column '{self.name}'" if self.name else ""
+        return f"{where}{name}" + (f": {self.value}" if self.value is not None else "")
