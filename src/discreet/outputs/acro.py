@@ -26,8 +26,8 @@ from discreet.outputs.package import Package, as_csv, package_contents, write_fo
 from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
+    from discreet.outputs.output import Output
     from discreet.outputs.recording import Recorder
-    from discreet.outputs.result import Output
 
 VERSION = "1.0.0"
 _OURS = {

@@ -18,12 +18,11 @@ from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_inequality, check_quantiles, gini_of, lorenz_points
 from discreet.outputs.checks.total_checks import check_concentration, check_totals, check_values, herfindahl
 from discreet.outputs.entering import entered
-from discreet.outputs.layout import flags_of, text
 from discreet.outputs.membership import bin_labels
+from discreet.outputs.output import Draft, flags_of, text
 from discreet.outputs.protecting import primary_cells, require_mitigation, rounded
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.tabulating import missing_finding, rounded_check
 

@@ -22,12 +22,11 @@ from discreet.outputs.checks.survival_curves import (
     publishable,
 )
 from discreet.outputs.entering import entered
-from discreet.outputs.layout import text
 from discreet.outputs.membership import bin_labels
+from discreet.outputs.output import Draft, text
 from discreet.outputs.protecting import require_mitigation
 from discreet.outputs.question import Question, Where
 from discreet.outputs.register import Registered
-from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 
 _OFFERED = ("group-times", "drop-tail")

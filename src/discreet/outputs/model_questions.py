@@ -7,8 +7,8 @@ from typing import Any
 
 from discreet.microdata import Microdata
 from discreet.outputs import modeling, relating
+from discreet.outputs.output import Output
 from discreet.outputs.recording import Recorder
-from discreet.outputs.result import Output
 
 
 def owner_of(data: Microdata) -> str | None:

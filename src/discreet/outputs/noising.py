@@ -16,7 +16,7 @@ from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, places_of, records_of
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import counted
-from discreet.outputs.layout import Margins
+from discreet.outputs.output import Margins
 from discreet.outputs.question import Question
 from discreet.outputs.settings import OutputPolicy
 

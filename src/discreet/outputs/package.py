@@ -192,7 +192,7 @@ def _session_files(session: Recorder) -> dict[str, bytes]:
         for file in entry["files"]:
             file["sha256"] = hashlib.sha256(files[file["name"]]).hexdigest()
         outputs.append(entry)
-    from discreet.outputs.workbook import workbook
+    from discreet.outputs.output import workbook
 
     book = workbook(session)
     if book is not None:

@@ -16,8 +16,8 @@ from discreet.engine import like
 from discreet.io.naming import checked_name
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import Finding, Status, worst
+from discreet.outputs.output import Draft, Output
 from discreet.outputs.register import OutputRegister, Registered
-from discreet.outputs.result import Draft, Output
 from discreet.outputs.settings import OutputPolicy
 
 

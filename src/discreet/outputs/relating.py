@@ -19,10 +19,9 @@ from discreet.outputs.checks.frequencies import as_counts, check_ratio, odds_rat
 from discreet.outputs.checks.models_and_tests import check_correlation, check_test
 from discreet.outputs.checks.total_checks import has_few_values
 from discreet.outputs.entering import entered
-from discreet.outputs.layout import flags_of, wide
+from discreet.outputs.output import Draft, flags_of, wide
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 
 

@@ -17,8 +17,8 @@ from discreet.outputs import distributing, lifetimes, summarizing, tabulating
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.entering import entered_people
 from discreet.outputs.model_questions import ModelQuestions, owner_of
+from discreet.outputs.output import Draft, Output
 from discreet.outputs.question import Question
-from discreet.outputs.result import Draft, Output
 
 Columns = str | Sequence[str] | None
 Declared = Sequence[Mapping[str, Any]]

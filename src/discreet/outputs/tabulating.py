@@ -14,8 +14,8 @@ from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, count_cells, population
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
-from discreet.outputs.layout import Margins, flags_of, wide
 from discreet.outputs.noising import noisy_check, noisy_counts
+from discreet.outputs.output import Draft, Margins, flags_of, wide
 from discreet.outputs.protecting import (
     merged_levels,
     primary_cells,
@@ -25,7 +25,6 @@ from discreet.outputs.protecting import (
 )
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 
 Normalize = Literal["all", "rows", "columns"]

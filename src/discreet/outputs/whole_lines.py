@@ -11,7 +11,7 @@ import numpy as np
 from discreet.core.arrays import Array, Flags, Integers
 from discreet.outputs.cells import Cells
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.layout import Margins
+from discreet.outputs.output import Margins
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 
