@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.outputs.cells import count_cells, population, shared_extreme, sum_cells
-from discreet.outputs.membership import Side, joined
+from discreet.outputs.output_differencing import Side, joined
 from discreet.outputs.question import Question
 from engines.agreement import IN_PROCESS, in_kind
 

@@ -20,8 +20,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import Finding, Status
-from discreet.outputs.differencing import Close, Part, close_cells
-from discreet.outputs.membership import Side, joined, typed
+from discreet.outputs.output_differencing import Close, Part, Side, close_cells, joined, typed
 from discreet.outputs.question import Question
 
 CUSTOM = "file made elsewhere"
