@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.outputs.cells import count_cells, population, shared_extreme, sum_cells
+from discreet.outputs.output_cells import count_cells, population, shared_extreme, sum_cells
 from discreet.outputs.output_differencing import Side, joined
 from discreet.outputs.question import Question
 from engines.agreement import IN_PROCESS, in_kind

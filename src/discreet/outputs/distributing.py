@@ -12,13 +12,12 @@ from discreet.core.arrays import Array, Flags, Floats
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import contributions
-from discreet.outputs.cells import population, records_of
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_inequality, check_quantiles, gini_of, lorenz_points
 from discreet.outputs.checks.total_checks import check_concentration, check_totals, check_values, herfindahl
-from discreet.outputs.entering import entered
 from discreet.outputs.output import Draft, flags_of, text
+from discreet.outputs.output_cells import entered, population, records_of
 from discreet.outputs.output_differencing import bin_labels
 from discreet.outputs.protecting import primary_cells, require_mitigation, rounded
 from discreet.outputs.question import Question

@@ -21,8 +21,8 @@ from discreet.outputs.checks.survival_curves import (
     kaplan_meier,
     publishable,
 )
-from discreet.outputs.entering import entered
 from discreet.outputs.output import Draft, text
+from discreet.outputs.output_cells import entered
 from discreet.outputs.output_differencing import bin_labels
 from discreet.outputs.protecting import require_mitigation
 from discreet.outputs.question import Question, Where

@@ -22,8 +22,8 @@ from discreet.microdata import Microdata
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models_and_tests import check_dof, check_model
-from discreet.outputs.entering import entered
 from discreet.outputs.output import Draft
+from discreet.outputs.output_cells import entered
 from discreet.outputs.question import Question
 from discreet.outputs.settings import OutputPolicy
 

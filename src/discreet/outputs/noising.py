@@ -13,10 +13,10 @@ import polars as pl
 from discreet.core.arrays import Array, Flags, Floats
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Cells, places_of, records_of
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.output import Margins
+from discreet.outputs.output_cells import Cells, places_of, records_of
 from discreet.outputs.question import Question
 from discreet.outputs.settings import OutputPolicy
 

@@ -13,13 +13,12 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
-from discreet.outputs.cells import count_cells
 from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import as_counts, check_ratio, odds_ratio_of, risk_ratio_of
 from discreet.outputs.checks.models_and_tests import check_correlation, check_test
 from discreet.outputs.checks.total_checks import has_few_values
-from discreet.outputs.entering import entered
 from discreet.outputs.output import Draft, flags_of, wide
+from discreet.outputs.output_cells import count_cells, entered
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.settings import OutputPolicy

@@ -15,9 +15,9 @@ from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
 from discreet.outputs import distributing, lifetimes, summarizing, tabulating
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.entering import entered_people
 from discreet.outputs.model_questions import ModelQuestions, owner_of
 from discreet.outputs.output import Draft, Output
+from discreet.outputs.output_cells import entered_people
 from discreet.outputs.question import Question
 
 Columns = str | Sequence[str] | None

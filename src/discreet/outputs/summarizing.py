@@ -12,12 +12,19 @@ import polars as pl
 from discreet.core.arrays import Array, Flags, Floats
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Cells, count_cells, population, records_of, shared_extreme, sum_cells
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_modes, check_quantiles, check_shape, check_ties
 from discreet.outputs.checks.total_checks import check_dominance, check_few_values
 from discreet.outputs.output import Draft, flags_of, wide
+from discreet.outputs.output_cells import (
+    Cells,
+    count_cells,
+    population,
+    records_of,
+    shared_extreme,
+    sum_cells,
+)
 from discreet.outputs.protecting import primary_cells, require_mitigation
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered

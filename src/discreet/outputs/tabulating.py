@@ -11,11 +11,11 @@ import numpy as np
 from discreet.core.arrays import Array, Flags, Floats
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Cells, count_cells, population
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
 from discreet.outputs.noising import noisy_check, noisy_counts
 from discreet.outputs.output import Draft, Margins, flags_of, wide
+from discreet.outputs.output_cells import Cells, count_cells, population
 from discreet.outputs.protecting import (
     merged_levels,
     primary_cells,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array, Flags, Integers
-from discreet.outputs.cells import Cells
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.output import Margins
+from discreet.outputs.output_cells import Cells
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 
