@@ -13,7 +13,7 @@ from typing import Any
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
-from discreet.outputs import distributing, lifetimes, summarizing, tabulating
+from discreet.outputs import count_tables, distributing, lifetimes, summarizing
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.model_questions import ModelQuestions, owner_of
 from discreet.outputs.output import Draft, Output
@@ -59,7 +59,7 @@ class Session(ModelQuestions):
         data: Any = None,
         *,
         margins: bool = False,
-        normalize: tabulating.Normalize | None = None,
+        normalize: count_tables.Normalize | None = None,
         weight: str | None = None,
         where: Mapping[str, Any] | None = None,
         structural_zeros: Declared = (),
@@ -112,7 +112,7 @@ class Session(ModelQuestions):
             levels=levels,
             missing=missing,
         )
-        draft = tabulating.tabulate(
+        draft = count_tables.tabulate(
             file,
             question,
             self.policy,

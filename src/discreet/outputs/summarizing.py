@@ -16,6 +16,7 @@ from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_modes, check_quantiles, check_shape, check_ties
 from discreet.outputs.checks.total_checks import check_dominance, check_few_values
+from discreet.outputs.count_tables import Declared, collapsed, missing_finding
 from discreet.outputs.output import Draft, flags_of, wide
 from discreet.outputs.output_cells import (
     Cells,
@@ -29,7 +30,6 @@ from discreet.outputs.protecting import primary_cells, require_mitigation
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.settings import OutputPolicy
-from discreet.outputs.tabulating import Declared, collapsed, missing_finding
 from discreet.outputs.whole_lines import Line, WholeLines
 
 STATISTICS = {
