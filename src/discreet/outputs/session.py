@@ -13,7 +13,7 @@ from typing import Any
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
-from discreet.outputs import count_tables, distributing, lifetimes, summarizing
+from discreet.outputs import count_tables, distributing, group_statistics, lifetimes
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.model_questions import ModelQuestions, owner_of
 from discreet.outputs.output import Draft, Output
@@ -178,7 +178,7 @@ class Session(ModelQuestions):
             missing=missing,
         )
         chosen = [statistics] if isinstance(statistics, str) else list(statistics)
-        draft = summarizing.summarize(
+        draft = group_statistics.summarize(
             file,
             question,
             self.policy,
