@@ -21,19 +21,20 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from discreet._version import __version__
-from discreet.core.errors import InputError
+from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files import atomic
 from discreet.core.files.atomic import replacing
 from discreet.core.files.texts import parsed_json
 from discreet.io.delimited import guarded
-from discreet.outputs.check_results import Status, worst
-from discreet.outputs.manifest import checked_manifest
+from discreet.outputs.check_results import Finding, Status, worst
+from discreet.outputs.finished_files import judged
+from discreet.outputs.finished_grids import read_grids
 from discreet.outputs.register import Registered
-from discreet.outputs.rejudging import borne_out
 from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
     from discreet.outputs.recording import Recorder
+
 
 FORMAT = "discreet output package"
 VERSION = 1
@@ -267,3 +268,107 @@ def _verify(files: Mapping[str, bytes], name: str) -> None:
             raise InputError(
                 f"The file '{file}' of '{name}' is missing or was changed after the package was made."
             )
+
+
+# What a manifest must hold before anybody relies on it: the shape of its entries, checked once when it is read.
+#
+# A package may come from anywhere. An entry that lacks its reason or has a status nobody knows would otherwise fail in
+# the middle of a page, and two outputs of one name would let a decision on one pass for both.
+
+
+_STATUSES = ("pass", "review", "fail")
+_TEXTS = ("questions", "notes", "comments", "barns", "variables", "mitigations")
+
+
+def checked_manifest(document: Any) -> Mapping[str, Any]:
+    """Return the manifest if it has the shape of one, else raise a ValueError that names the entry.
+
+    Examples
+    --------
+    >>> checked_manifest({"about": {}, "policy": {}, "register": {"entries": []}, "outputs": [{"name": 5}]})
+    Traceback (most recent call last):
+    ValueError: name of an output
+    """
+    _need(isinstance(document, Mapping), "the manifest")
+    for name in ("about", "policy", "register"):
+        _need(isinstance(document.get(name), Mapping), name)
+    _need(_is_list_of(document["register"].get("entries"), Mapping), "entries of the register")
+    _need(_is_list_of(document.get("outputs"), Mapping), "outputs")
+    for output in document["outputs"]:
+        _check_output(output)
+    names = [output["name"] for output in document["outputs"]]
+    _need(len(set(names)) == len(names), "two outputs of one name")
+    found: Mapping[str, Any] = document
+    return found
+
+
+def _check_output(output: Mapping[str, Any]) -> None:
+    for name in ("name", "kind"):
+        _need(isinstance(output.get(name), str), f"{name} of an output")
+    _need(output.get("status") in _STATUSES, "status of an output")
+    _need(_is_list_of(output.get("barns"), str), "barns of an output")
+    for name in _TEXTS:
+        _need(_is_list_of(output.get(name, []), str), f"{name} of an output")
+    for name in ("exception", "mitigation", "command"):
+        _need(output.get(name) is None or isinstance(output[name], str), f"{name} of an output")
+    _need(_is_list_of(output.get("findings"), Mapping), "findings of an output")
+    for finding in output["findings"]:
+        _need(finding.get("status") in _STATUSES, "status of a finding")
+        _need(all(isinstance(finding.get(name), str) for name in ("check", "reason")), "words of a finding")
+        places = finding.get("places", [])
+        _need(
+            _is_list_of(places, Mapping) and all("cell" in place for place in places), "places of a finding"
+        )
+    _need(_is_list_of(output.get("files"), Mapping), "files of an output")
+    for file in output["files"]:
+        _need(isinstance(file.get("name"), str), "name of a file")
+        _need(isinstance(file.get("title", ""), str), "title of a file")
+
+
+def _is_list_of(values: Any, kind: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+# Do the tables of a package bear out the status that its manifest claims?
+#
+# A manifest is written where the data are, and whoever may write it may change it. The counts in its tables can be seen
+# by everybody: where they fail the rules although the manifest says otherwise, or the checker's policy is stricter than
+# the one the package was made under, the output fails.
+
+
+# Rounded and noisy counts may be small: that is what they are for.
+_CHANGED = ("round", "noise")
+_SEEN = ("low count", "low total", "records")
+
+
+def borne_out(
+    output: Mapping[str, Any], files: Mapping[str, bytes], policy: OutputPolicy
+) -> Mapping[str, Any]:
+    """Return an output of a package, with a failure added where its own tables contradict its status."""
+    if output["status"] == "fail" or output.get("mitigation") in _CHANGED:
+        return output
+    counts = output["kind"] == "cross table"
+    found: list[Finding] = []
+    for file in output["files"]:
+        name = file["name"]
+        if file.get("role") != "table" or name not in files:
+            continue
+        try:
+            grids = read_grids(Path(name), files[name])
+        except DiscreetError:
+            continue
+        checked = judged(grids, policy, are_counts=counts, named_only=not counts)
+        found += [finding for finding in checked if finding.status == "fail" and finding.check in _SEEN]
+    if not found:
+        return output
+    said = [
+        Finding(f.check, f.barn, "fail", f"The table itself says: {f.reason}", places=f.places).to_dict()
+        for f in found
+    ]
+    findings = [*output["findings"], *said]
+    return {**output, "findings": findings, "status": worst(finding["status"] for finding in findings)}
