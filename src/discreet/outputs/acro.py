@@ -27,7 +27,7 @@ from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
     from discreet.outputs.output import Output
-    from discreet.outputs.recording import Recorder
+    from discreet.outputs.session_questions import Recorder
 
 VERSION = "1.0.0"
 _OURS = {

@@ -20,7 +20,7 @@ from discreet.outputs.check_results import CheckResult, Finding, Status
 from discreet.outputs.register import Registered
 
 if TYPE_CHECKING:
-    from discreet.outputs.recording import Recorder
+    from discreet.outputs.session_questions import Recorder
 
 
 MARKS: dict[Status, str] = {"pass": "✓", "review": "?", "fail": "✗"}

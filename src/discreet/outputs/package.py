@@ -33,7 +33,7 @@ from discreet.outputs.register import Registered
 from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
-    from discreet.outputs.recording import Recorder
+    from discreet.outputs.session_questions import Recorder
 
 
 FORMAT = "discreet output package"

@@ -15,10 +15,10 @@ from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
 from discreet.outputs import count_tables, distributing, group_statistics, lifetimes
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.model_questions import ModelQuestions, owner_of
 from discreet.outputs.output import Draft, Output
 from discreet.outputs.output_cells import entered_people
 from discreet.outputs.question import Question
+from discreet.outputs.session_questions import ModelQuestions, owner_of
 
 Columns = str | Sequence[str] | None
 Declared = Sequence[Mapping[str, Any]]
