@@ -13,7 +13,7 @@ import discreet
 from discreet.hierarchy import Hierarchy
 from discreet.io.sidecar import load_sidecar
 from discreet.microdata import Microdata
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.synth import load_plan

@@ -36,7 +36,7 @@ from discreet.outputs.checks.frequencies import (
     determined,
 )
 from discreet.outputs.checks.survival_curves import grouped
-from discreet.outputs.protecting import merged_levels, rounded, secondary_cells
+from discreet.outputs.mitigations import merged_levels, rounded, secondary_cells
 
 TABLES = arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(0, 40))
 

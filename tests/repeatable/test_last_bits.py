@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import InputError, ParameterError
 from discreet.outputs.checks.total_checks import check_concentration
-from discreet.outputs.modeling import _perfect
+from discreet.outputs.model_outputs import _perfect
 from discreet.synth import GaussianCopula
 from discreet.tables import Suppression, Table, Threshold, primary
 from discreet.tables.checking import highs

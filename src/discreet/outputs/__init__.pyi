@@ -15,12 +15,12 @@ from discreet.outputs.decisions import (
 from discreet.outputs.finished_files import check as check
 from discreet.outputs.finished_files import check_many as check_many
 from discreet.outputs.output import Output as Output
+from discreet.outputs.output_policy import OutputPolicy as OutputPolicy
 from discreet.outputs.package import Package as Package
 from discreet.outputs.register import OutputRegister as OutputRegister
 from discreet.outputs.reviewing import Reviewer as Reviewer
 from discreet.outputs.reviewing import review as review
 from discreet.outputs.session import Session as Session
-from discreet.outputs.settings import OutputPolicy as OutputPolicy
 from discreet.outputs.statbarns import (
     Barn as Barn,
 )

@@ -22,8 +22,8 @@ from discreet.outputs.check_results import CheckResult, Finding, Status, worst
 from discreet.outputs.finished_files import figures_of, judged, nearly_the_same
 from discreet.outputs.finished_grids import read_grids
 from discreet.outputs.finished_statistics import facts_of
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.package import Package, as_csv, package_contents, write_folder
-from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
     from discreet.outputs.output import Output

@@ -14,18 +14,18 @@ from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
-from discreet.outputs.output import Draft, Margins, flags_of, wide
-from discreet.outputs.output_cells import Cells, count_cells, places_of, population, records_of
-from discreet.outputs.protecting import (
+from discreet.outputs.mitigations import (
     merged_levels,
     primary_cells,
     require_mitigation,
     rounded,
     secondary_cells,
 )
+from discreet.outputs.output import Draft, Margins, flags_of, wide
+from discreet.outputs.output_cells import Cells, count_cells, places_of, population, records_of
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.settings import OutputPolicy
 
 Normalize = Literal["all", "rows", "columns"]
 Declared = Sequence[Mapping[str, Any]]

@@ -12,7 +12,7 @@ from discreet.core.arrays import Flags, Floats
 from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import check_counts, counted, positions
 from discreet.outputs.finished_sheets import Sheet, base_of, is_total, words_of
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 _MOST_UNKNOWNS = 1500
 

@@ -20,7 +20,7 @@ from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.finished_grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
 from discreet.outputs.finished_statistics import Facts, close_numbers, facts_of
 from discreet.outputs.finished_tables import counts_in, judge
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.statbarns import barns
 
 TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods", *DATA_FILES)

@@ -18,7 +18,7 @@ from discreet.outputs.checks.models_and_tests import check_dof, check_per_unit
 from discreet.outputs.checks.survival_curves import check_survival, of_table
 from discreet.outputs.finished_counts import View, at
 from discreet.outputs.finished_sheets import quantile_of, words_of
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 
 def endpoints(view: View) -> list[Finding]:

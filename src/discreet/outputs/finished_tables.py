@@ -18,7 +18,7 @@ from discreet.outputs.finished_counts import View, counts_in_rows, frequencies, 
 from discreet.outputs.finished_grids import Grid
 from discreet.outputs.finished_sheets import Sheet, sheet_of, words_of
 from discreet.outputs.finished_statistics import endpoints, models, quantiles, spread, survival
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 MOST_ROWS = 500
 

@@ -17,6 +17,7 @@ from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_modes, check_quantiles, check_shape, check_ties
 from discreet.outputs.checks.total_checks import check_dominance, check_few_values
 from discreet.outputs.count_tables import Declared, collapsed, missing_finding
+from discreet.outputs.mitigations import primary_cells, require_mitigation
 from discreet.outputs.output import Draft, Margins, flags_of, wide
 from discreet.outputs.output_cells import (
     Cells,
@@ -26,10 +27,9 @@ from discreet.outputs.output_cells import (
     shared_extreme,
     sum_cells,
 )
-from discreet.outputs.protecting import primary_cells, require_mitigation
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.settings import OutputPolicy
 
 STATISTICS = {
     "count": "a", "total": "d", "mean": "d", "sd": "i", "variance": "i", "skewness": "i", "kurtosis": "i",

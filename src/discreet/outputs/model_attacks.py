@@ -9,7 +9,7 @@ from discreet.attack.model_membership_inference import model_membership
 from discreet.attack.structural_attack import model_structure
 from discreet.core.wording import percent
 from discreet.outputs.check_results import Finding
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 _SEED = 0  # the same model is judged the same each time
 _BLACK_BOX = 0.05

@@ -29,8 +29,8 @@ from discreet.io.delimited import guarded
 from discreet.outputs.check_results import Finding, Status, worst
 from discreet.outputs.finished_files import judged
 from discreet.outputs.finished_grids import read_grids
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.register import Registered
-from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
     from discreet.outputs.session_questions import Recorder

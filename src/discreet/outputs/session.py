@@ -13,7 +13,7 @@ from typing import Any
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
-from discreet.outputs import count_tables, distributing, group_statistics, lifetimes
+from discreet.outputs import count_tables, distribution_statistics, group_statistics, survival_tables
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.output import Draft, Output
 from discreet.outputs.output_cells import entered_people
@@ -209,7 +209,9 @@ class Session(ModelQuestions):
         """Compute quantiles by group. Mitigation: ``round``, ``coarser-quantiles``, ``suppress``."""
         file = self._file(data)
         question = self._question(file, _names(by), value=values, where=where, subject=subject)
-        draft = distributing.quantile_table(file, question, self.policy, probabilities, mitigate=mitigate)
+        draft = distribution_statistics.quantile_table(
+            file, question, self.policy, probabilities, mitigate=mitigate
+        )
         return self._record(draft, file, name, comment)
 
     def histogram(
@@ -227,7 +229,7 @@ class Session(ModelQuestions):
         """Count a variable in bins. Mitigation: ``suppress``, ``round``, ``collapse``."""
         file = self._file(data)
         question = self._question(file, (), value=values, where=where)
-        draft = distributing.histogram_table(
+        draft = distribution_statistics.histogram_table(
             file, question, self.policy, bins=bins, edges=edges, mitigate=mitigate
         )
         return self._record(draft, file, name, comment)
@@ -238,27 +240,31 @@ class Session(ModelQuestions):
         """Compute Gini coefficients by group. Options: where, subject, name, comment."""
         heavy = resolve_weight(self._file(data), weight)
         file, question, name, comment = self._grouped(values, by, data, options, weight=heavy)
-        return self._record(distributing.inequality_table(file, question, self.policy), file, name, comment)
+        return self._record(
+            distribution_statistics.inequality_table(file, question, self.policy), file, name, comment
+        )
 
     def lorenz(
         self, values: str, data: Any = None, *, points: int = 10, mitigate: str | None = None, **options: Any
     ) -> Output:
         """Compute a Lorenz curve. Mitigation: ``coarser-curve``. Options: where, subject, name, comment."""
         file, question, name, comment = self._grouped(values, None, data, options)
-        draft = distributing.lorenz_table(file, question, self.policy, points, mitigate)
+        draft = distribution_statistics.lorenz_table(file, question, self.policy, points, mitigate)
         return self._record(draft, file, name, comment)
 
     def hhi(self, values: str, by: Columns = None, data: Any = None, **options: Any) -> Output:
         """Compute Herfindahl-Hirschman indexes by group. Options: where, subject, name, comment."""
         file, question, name, comment = self._grouped(values, by, data, options)
-        return self._record(distributing.herfindahl_table(file, question, self.policy), file, name, comment)
+        return self._record(
+            distribution_statistics.herfindahl_table(file, question, self.policy), file, name, comment
+        )
 
     def concentration(
         self, values: str, by: Columns = None, data: Any = None, *, n: int = 4, **options: Any
     ) -> Output:
         """Compute the share of the n largest units by group. Options: where, subject, name, comment."""
         file, question, name, comment = self._grouped(values, by, data, options)
-        draft = distributing.top_share_table(file, question, self.policy, n)
+        draft = distribution_statistics.top_share_table(file, question, self.policy, n)
         return self._record(draft, file, name, comment)
 
     def survival(
@@ -276,7 +282,7 @@ class Session(ModelQuestions):
     ) -> Output:
         """Estimate a Kaplan-Meier curve by group. Mitigation: ``group-times`` (and cut the tail), ``drop-tail``."""
         file = self._file(data)
-        draft = lifetimes.survival_table(
+        draft = survival_tables.survival_table(
             file,
             self.policy,
             time=time,

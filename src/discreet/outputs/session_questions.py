@@ -15,11 +15,11 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.engine import like
 from discreet.io.naming import checked_name
 from discreet.microdata import Microdata
-from discreet.outputs import modeling, relating
+from discreet.outputs import model_outputs, relation_statistics
 from discreet.outputs.check_results import Finding, Status, worst
 from discreet.outputs.output import Draft, Output
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.register import OutputRegister, Registered
-from discreet.outputs.settings import OutputPolicy
 
 
 class Recorder:
@@ -245,7 +245,9 @@ class ModelQuestions(Recorder):
         """Correlate variables pair by pair: ``pearson``, ``spearman`` or ``kendall``."""
         file = self._file(data)
         return self._record(
-            relating.correlate(file, list(columns), self.policy, method=method, subject=owner_of(file)),
+            relation_statistics.correlate(
+                file, list(columns), self.policy, method=method, subject=owner_of(file)
+            ),
             file,
             name,
             comment,
@@ -295,7 +297,7 @@ class ModelQuestions(Recorder):
         Name the variable first and the group column last. ``show_counts`` prints group counts, which are then checked.
         """
         file = self._file(data)
-        draft = relating.significance_table(
+        draft = relation_statistics.significance_table(
             kind, file, columns, self.policy, show_counts=show_counts, subject=owner_of(file)
         )
         return self._record(draft, file, name, comment)
@@ -336,7 +338,7 @@ class ModelQuestions(Recorder):
         """
         file = self._file(data)
         owner = subject or owner_of(file)
-        draft = modeling.fit(
+        draft = model_outputs.fit(
             family,
             formula,
             file,
@@ -352,7 +354,7 @@ class ModelQuestions(Recorder):
         self, model: Any, *, shown: Sequence[str] = (), name: str | None = None, comment: str = ""
     ) -> Output:
         """Check a model that statsmodels has already fitted."""
-        draft = modeling.checked_statsmodels(model, self.policy, shown=shown)
+        draft = model_outputs.checked_statsmodels(model, self.policy, shown=shown)
         return self._record(draft, None, name, comment)
 
     def sklearn(
@@ -372,7 +374,7 @@ class ModelQuestions(Recorder):
         else it may have learned is for a human. With ``others``, the records and outcomes of people it was not
         trained on, it is attacked as well (`discreet.attack.model_membership`).
         """
-        draft = modeling.checked_sklearn(model, X, y, self.policy, shown=shown, others=others)
+        draft = model_outputs.checked_sklearn(model, X, y, self.policy, shown=shown, others=others)
         return self._record(draft, None, name, comment)
 
     def _ratio(  # noqa: PLR0917
@@ -389,7 +391,7 @@ class ModelQuestions(Recorder):
         risk: bool,
     ) -> Output:
         file = None if counts is not None else self._file(data)
-        draft = relating.ratio_table(
+        draft = relation_statistics.ratio_table(
             file,
             self.policy,
             rows=exposure,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.outputs.check_results import CheckResult, Finding, Position, Status
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 _MOST_UNKNOWNS = 1500
 

@@ -19,7 +19,7 @@ from discreet.core.errors import ParameterError
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts, counted
 from discreet.outputs.checks.total_checks import check_totals, has_few_values
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 _PER_UNIT = (
     "residual",

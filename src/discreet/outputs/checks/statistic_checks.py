@@ -16,7 +16,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 
 def check_quantiles(

@@ -20,7 +20,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import counted
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from discreet.core.errors import ParameterError
 from discreet.numerics.dominance import Contributions, contributions, dominated, p_percent
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models_and_tests import check_dof, check_model
 from discreet.outputs.output import Draft
 from discreet.outputs.output_cells import entered
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
-from discreet.outputs.settings import OutputPolicy
 
 FAMILIES = (
     "ols",

@@ -19,9 +19,9 @@ from discreet.outputs.checks.models_and_tests import check_correlation, check_te
 from discreet.outputs.checks.total_checks import has_few_values
 from discreet.outputs.output import Draft, flags_of, wide
 from discreet.outputs.output_cells import count_cells, entered
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.settings import OutputPolicy
 
 
 @dataclass(frozen=True)

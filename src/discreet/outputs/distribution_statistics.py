@@ -17,13 +17,13 @@ from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_inequality, check_quantiles, gini_of, lorenz_points
 from discreet.outputs.checks.total_checks import check_concentration, check_totals, check_values, herfindahl
 from discreet.outputs.count_tables import missing_finding, rounded_check
+from discreet.outputs.mitigations import primary_cells, require_mitigation, rounded
 from discreet.outputs.output import Draft, flags_of, text
 from discreet.outputs.output_cells import entered, population, records_of
 from discreet.outputs.output_differencing import bin_labels
-from discreet.outputs.protecting import primary_cells, require_mitigation, rounded
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
-from discreet.outputs.settings import OutputPolicy
 
 _QUANTILES = ("round", "coarser-quantiles", "suppress")
 _BINS = ("suppress", "round", "collapse")

@@ -21,13 +21,13 @@ from discreet.outputs.checks.survival_curves import (
     kaplan_meier,
     publishable,
 )
+from discreet.outputs.mitigations import require_mitigation
 from discreet.outputs.output import Draft, text
 from discreet.outputs.output_cells import entered
 from discreet.outputs.output_differencing import bin_labels
-from discreet.outputs.protecting import require_mitigation
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question, Where
 from discreet.outputs.register import Registered
-from discreet.outputs.settings import OutputPolicy
 
 _OFFERED = ("group-times", "drop-tail")
 

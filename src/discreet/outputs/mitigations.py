@@ -16,7 +16,7 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.outputs.check_results import CheckResult
 from discreet.outputs.checks.frequencies import check_margins, determined
 from discreet.outputs.output import text
-from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.statbarns import barns
 
 
