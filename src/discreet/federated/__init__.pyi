@@ -1,4 +1,3 @@
-from discreet.federated.answers import Answer as Answer
 from discreet.federated.binning import bin_codes as bin_codes
 from discreet.federated.binning import bin_edges as bin_edges
 from discreet.federated.binning import freedman_diaconis_bins as freedman_diaconis_bins
@@ -27,7 +26,9 @@ from discreet.federated.layouts import Layout as Layout
 from discreet.federated.layouts import complex_layout as complex_layout
 from discreet.federated.layouts import horizontal as horizontal
 from discreet.federated.layouts import vertical as vertical
+from discreet.federated.leakage import Answer as Answer
 from discreet.federated.leakage import Leakage as Leakage
+from discreet.federated.leakage import Transcript as Transcript
 from discreet.federated.matrix_product import link as link
 from discreet.federated.matrix_product import secure_matrix_product as secure_matrix_product
 from discreet.federated.merged_trees import MergedTree as MergedTree
@@ -53,6 +54,5 @@ from discreet.federated.secure_sums import secure_sum as secure_sum
 from discreet.federated.sufficient_statistics import (
     secure_sufficient_statistics as secure_sufficient_statistics,
 )
-from discreet.federated.transcript import Transcript as Transcript
 from discreet.federated.transport import InProcess as InProcess
 from discreet.federated.transport import Transport as Transport

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.core.errors import InputError
+from discreet.federated.leakage import Passed
 from discreet.federated.messages import Message, contents, joined, parted, strict_json, values_of
 from discreet.federated.sealing import Sealer
-from discreet.federated.transcript import Passed
 
 _FIELDS = {"protocol": str, "run": str, "sender": str, "receiver": str, "name": str, "fields": dict, "size": int,
            "number": int, "time": float, "sealed": bool}  # fmt: skip

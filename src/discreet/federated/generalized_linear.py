@@ -18,7 +18,7 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
 from discreet.federated.layouts import Layout, laid_out
-from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
+from discreet.federated.leakage import Leakage, Learned, Transcript, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import MAIN, numbers, one_of, optional, text, texts, used
 from discreet.federated.messages import ProtocolError
@@ -26,7 +26,6 @@ from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
-from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
 
 Family = Literal["logistic", "poisson"]

@@ -7,13 +7,16 @@ number after which the moments are known, and which parties would know more if t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
 
 from discreet.core.wording import percent, shown
-from discreet.federated.transcript import Transcript
+from discreet.federated.messages import Message
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,91 @@ class Learned:
         end = "they are determined" if self.determined else f"{percent(known)} of what would determine them"
         counted = f"{shown(self.constraints)} equations about {shown(self.unknowns)} unknown numbers"
         return f"{self.sentence} ({counted}: {end})"
+
+
+@dataclass
+class Transcript:
+    """The messages of a run in their order.
+
+    The contents are dropped once they are delivered. A transcript that keeps them (``keep=True``, for teaching and
+    tests in one process) holds everything that the protocol hides, and is to be kept as the data are kept.
+
+    Examples
+    --------
+    >>> seen = Transcript()
+    >>> seen.note(Message("secure-sum", "r", "a", "b", "partial", {"sum": 3}))
+    >>> len(seen), seen.seen_by("b")[0].name, seen.bytes_seen_by("b")
+    (1, 'partial', 10)
+    """
+
+    keep: bool = False
+    passed: list[Passed] = field(default_factory=list)
+    contents: list[Message] = field(default_factory=list)
+
+    def note(self, message: Message) -> None:
+        """Enter a message."""
+        self.enter(
+            Passed(
+                message.protocol, message.sender, message.receiver, message.name,
+                tuple(message.fields.items()), message.size,
+            )
+        )  # fmt: skip
+        if self.keep:
+            self.contents.append(message)
+
+    def enter(self, one: Passed) -> None:
+        """Enter the outside of a message whose contents are sealed."""
+        self.passed.append(one)
+
+    def seen_by(self, party: str) -> list[Passed]:
+        """Return what a party received."""
+        return [one for one in self.passed if one.receiver == party]
+
+    def bytes_seen_by(self, party: str) -> int:
+        """Return how many bytes a party received."""
+        return sum(one.size for one in self.seen_by(party))
+
+    def table(self) -> pl.DataFrame:
+        """Count messages and bytes by who sent what to whom."""
+        rows = [(one.protocol, one.sender, one.receiver, one.name, one.size) for one in self.passed]
+        schema = ["protocol", "sender", "receiver", "message", "bytes"]
+        frame = (
+            pl.DataFrame(rows, schema=schema, orient="row")
+            if rows
+            else pl.DataFrame(schema={**dict.fromkeys(schema[:4], pl.String), "bytes": pl.Int64})
+        )
+        return frame.group_by(schema[:4], maintain_order=True).agg(
+            pl.len().alias("messages"), pl.col("bytes").sum()
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, ready for JSON."""
+        return {"messages": len(self.passed), "bytes": sum(one.size for one in self.passed),
+                "by_message": self.table().to_dicts()}  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.passed)
+
+    def __iter__(self) -> Iterator[Passed]:
+        return iter(self.passed)
+
+    def __repr__(self) -> str:
+        return f"Transcript({len(self.passed):,} messages, {sum(one.size for one in self.passed):,} bytes)"
+
+
+# Who saw what? The list of all messages of a run, by kind and size, with their contents only where asked for.
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One message that was passed: all of it but its contents."""
+
+    protocol: str
+    sender: str
+    receiver: str
+    name: str
+    fields: tuple[tuple[str, str], ...]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -178,3 +266,36 @@ def _sentence(text: str) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number:,} times"
+
+
+# What a joint computation hands back: the number, who saw what, and what that tells.
+
+
+class Answer(NamedTuple):
+    """The result of a protocol with its transcript and its leakage; where it is one number it counts as that number.
+
+    Examples
+    --------
+    >>> answer = Answer(3.0, Transcript(), Leakage("secure-sum"))
+    >>> value, transcript, leakage = answer
+    >>> value, float(answer), answer == 3.0
+    (3.0, 3.0, True)
+    """
+
+    value: Any
+    transcript: Transcript
+    leakage: Leakage
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.value, dtype=dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Answer):
+            return bool(np.array_equal(self.value, other.value)) and self.transcript == other.transcript
+        return bool(np.array_equal(self.value, np.asarray(other)))
+
+    def __hash__(self) -> int:
+        return id(self)

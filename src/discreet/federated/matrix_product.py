@@ -16,8 +16,7 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.federated.answers import Answer
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import Request, Takes, flag, floats, rows_asked, texts
 from discreet.federated.messages import Message, ProtocolError

@@ -27,14 +27,13 @@ from discreet.federated.conditional_normal import (
 )
 from discreet.federated.journal import Journal
 from discreet.federated.layouts import Group, laid_out
-from discreet.federated.leakage import Leakage
+from discreet.federated.leakage import Leakage, Transcript
 from discreet.federated.likelihood_leakage import account
 from discreet.federated.masking import Masks, NoMasks
 from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Party
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.shared_product import joint_moments
-from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
 from discreet.federated.vertical_likelihood import RING, Coordinator
 

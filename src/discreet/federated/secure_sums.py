@@ -20,8 +20,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.federated.answers import Answer
-from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
+from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import (
     COORDINATOR,

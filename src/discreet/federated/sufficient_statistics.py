@@ -17,8 +17,7 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.federated.answers import Answer
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.matrix_product import check_rows
 from discreet.federated.message_fields import Request, Takes, floats

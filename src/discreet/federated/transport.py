@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from discreet.core.errors import ParameterError
+from discreet.federated.leakage import Transcript
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Party
-from discreet.federated.transcript import Transcript
 
 _MOST_MESSAGES = 10_000_000
 
