@@ -23,9 +23,8 @@ from discreet.core.wording import percent, shown
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import MAIN
-from discreet.federated.message_fields import levels as levels_by_column
-from discreet.federated.messages import ProtocolError
+from discreet.federated.messages import MAIN, ProtocolError
+from discreet.federated.messages import levels as levels_by_column
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring

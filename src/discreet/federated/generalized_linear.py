@@ -20,8 +20,7 @@ from discreet.core.wording import shown
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, Transcript, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import MAIN, numbers, one_of, optional, text, texts, used
-from discreet.federated.messages import ProtocolError
+from discreet.federated.messages import MAIN, ProtocolError, numbers, one_of, optional, text, texts, used
 from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity, shaped

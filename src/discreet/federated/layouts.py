@@ -15,7 +15,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import MAIN
+from discreet.federated.messages import MAIN
 from discreet.federated.parties import Holder, as_frame, by_party
 
 Kind = Literal["vertical", "horizontal", "complex"]

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.federated.message_fields import (
+from discreet.federated.messages import (
     COORDINATOR,
     Field,
+    Message,
+    ProtocolError,
     flag,
     numbers,
     one_of,
@@ -20,7 +22,6 @@ from discreet.federated.message_fields import (
     whole,
     wholes,
 )
-from discreet.federated.messages import Message, ProtocolError
 
 STEP: Mapping[str, Field] = {
     "nodes": texts, "widths": wholes, "place": whole, "start": whole, "rows": whole, "chunk": whole, "chunks": whole,

@@ -18,8 +18,16 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import Request, Takes, flag, floats, rows_asked, texts
-from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.messages import (
+    Message,
+    ProtocolError,
+    Request,
+    Takes,
+    flag,
+    floats,
+    rows_asked,
+    texts,
+)
 from discreet.federated.parties import Holder, Role, as_frame, by_party, plays
 from discreet.federated.transport import Transport
 

@@ -10,7 +10,7 @@ from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.files.texts import read_toml
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
 from discreet.federated.layouts import Group, Layout, begun_by_another
-from discreet.federated.message_fields import MAIN
+from discreet.federated.messages import MAIN
 from discreet.federated.remote_transport import SitesOnNetwork
 
 _MODELS = (

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.core.arrays import Array, Floats
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout
-from discreet.federated.message_fields import MAIN, numbers
+from discreet.federated.messages import MAIN, numbers
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.rings import Ring

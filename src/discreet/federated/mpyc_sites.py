@@ -13,7 +13,9 @@ import numpy as np
 import polars as pl
 
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.federated.message_fields import (
+from discreet.federated.messages import (
+    Message,
+    ProtocolError,
     Request,
     Takes,
     number,
@@ -24,7 +26,6 @@ from discreet.federated.message_fields import (
     texts,
     whole,
 )
-from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.mpyc_backend import MpycParty, free_ports
 from discreet.federated.parties import Party, Role, plays
 from discreet.federated.ranked_elements import Grid

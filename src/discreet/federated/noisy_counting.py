@@ -24,8 +24,8 @@ from discreet.dp.mechanisms import laplace
 from discreet.federated.counting import cells_of, counted, declared_levels, rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import levels as levels_by_column
-from discreet.federated.message_fields import number
+from discreet.federated.messages import levels as levels_by_column
+from discreet.federated.messages import number
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring

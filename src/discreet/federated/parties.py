@@ -19,8 +19,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.number_arrays import numbers_of
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import MAIN, Asked, Reach, Request, Takes
-from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.messages import MAIN, Asked, Message, ProtocolError, Reach, Request, Takes
 
 
 class Party:

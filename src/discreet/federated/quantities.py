@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.federated.message_fields import (
+from discreet.federated.messages import (
     MAIN,
     Asked,
     Field,
+    ProtocolError,
     fitting,
     one_of,
     optional,
@@ -25,7 +26,6 @@ from discreet.federated.message_fields import (
     used,
     whole,
 )
-from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Holder
 
 Computed = Callable[[Holder, Mapping[str, Any]], Array]

@@ -23,8 +23,7 @@ from discreet.core.wording import shown
 from discreet.federated.counting import rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import MAIN, number, whole
-from discreet.federated.messages import ProtocolError
+from discreet.federated.messages import MAIN, ProtocolError, number, whole
 from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
 from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity

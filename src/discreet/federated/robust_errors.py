@@ -19,7 +19,7 @@ from discreet.core.randomness import Seed
 from discreet.federated.fits import Fit
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import MAIN, numbers
+from discreet.federated.messages import MAIN, numbers
 from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import Holder, Party, as_frame
 from discreet.federated.quantities import quantity, shaped

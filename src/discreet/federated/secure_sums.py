@@ -22,9 +22,11 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import (
+from discreet.federated.messages import (
     COORDINATOR,
     Asked,
+    Message,
+    ProtocolError,
     Request,
     Takes,
     floats,
@@ -35,7 +37,6 @@ from discreet.federated.message_fields import (
     one_of,
     whole,
 )
-from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Holder, Party, Role, by_party, plays
 from discreet.federated.quantities import asked_of, contributed
 from discreet.federated.rings import Ring

@@ -18,11 +18,13 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import InputError, ParameterError
-from discreet.federated.message_fields import (
+from discreet.federated.messages import (
     ALONE,
     COORDINATOR,
     MAIN,
     Asked,
+    Message,
+    ProtocolError,
     Request,
     Takes,
     flag,
@@ -36,7 +38,6 @@ from discreet.federated.message_fields import (
     whole,
     words,
 )
-from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Party, Role, plays
 from discreet.federated.transport import Transport
 

@@ -10,8 +10,7 @@ from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.files.texts import read_toml
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.ledger import SUFFIX
-from discreet.federated.message_fields import COORDINATOR, MAIN
-from discreet.federated.messages import MOST_BYTES
+from discreet.federated.messages import COORDINATOR, MAIN, MOST_BYTES
 
 PROTOCOLS = {
     "vertical-likelihood": "the joint likelihood of columns of the same people",

@@ -16,8 +16,7 @@ from typing import Any
 
 from discreet.core.errors import InputError
 from discreet.core.files.atomic import replacing
-from discreet.federated.message_fields import ALONE
-from discreet.federated.messages import ProtocolError
+from discreet.federated.messages import ALONE, ProtocolError
 from discreet.federated.parties import Holder
 
 Uses = Sequence[tuple[str, tuple[str, ...]]]

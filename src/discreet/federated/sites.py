@@ -33,8 +33,16 @@ from discreet.federated import (
 )
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import COORDINATOR, MAIN, Asked, Request
-from discreet.federated.messages import Message, ProtocolError, contents, values_of
+from discreet.federated.messages import (
+    COORDINATOR,
+    MAIN,
+    Asked,
+    Message,
+    ProtocolError,
+    Request,
+    contents,
+    values_of,
+)
 from discreet.federated.owner_limits import OwnerLimits
 from discreet.federated.parties import Holder, Role
 from discreet.federated.quantities import PROTECTED

@@ -20,8 +20,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.matrix_product import check_rows
-from discreet.federated.message_fields import Request, Takes, floats
-from discreet.federated.messages import Message
+from discreet.federated.messages import Message, Request, Takes, floats
 from discreet.federated.parties import Holder, Party, Role, as_frame
 from discreet.federated.transport import Transport
 

@@ -23,9 +23,11 @@ import numpy as np
 from discreet.core.arrays import Array, Floats
 from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
 from discreet.federated.likelihood_steps import STEP, Step, Turns
-from discreet.federated.message_fields import (
+from discreet.federated.messages import (
     ALONE,
     Asked,
+    Message,
+    ProtocolError,
     Request,
     Takes,
     floats,
@@ -37,7 +39,6 @@ from discreet.federated.message_fields import (
     used,
     whole,
 )
-from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import HeldTotal, Holder, Role, plays
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
