@@ -43,7 +43,9 @@ from discreet.federated.moment_models import weighted_moments as weighted_moment
 from discreet.federated.noisy_counting import NoisyCounts as NoisyCounts
 from discreet.federated.noisy_counting import noisy_counts_over_sites as noisy_counts_over_sites
 from discreet.federated.parties import Holder as Holder
+from discreet.federated.parties import InProcess as InProcess
 from discreet.federated.parties import Party as Party
+from discreet.federated.parties import Transport as Transport
 from discreet.federated.ranked_elements import ranked_element as ranked_element
 from discreet.federated.ranked_elements import robust_range as robust_range
 from discreet.federated.ranks_over_sites import RankOverSites as RankOverSites
@@ -54,5 +56,3 @@ from discreet.federated.secure_sums import secure_sum as secure_sum
 from discreet.federated.sufficient_statistics import (
     secure_sufficient_statistics as secure_sufficient_statistics,
 )
-from discreet.federated.transport import InProcess as InProcess
-from discreet.federated.transport import Transport as Transport

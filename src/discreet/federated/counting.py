@@ -25,11 +25,10 @@ from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_su
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError
 from discreet.federated.messages import levels as levels_by_column
-from discreet.federated.parties import Holder, Party
+from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
-from discreet.federated.transport import Transport
 
 _MOST_CELLS = 2_000_000
 

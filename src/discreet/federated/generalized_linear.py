@@ -22,10 +22,9 @@ from discreet.federated.leakage import Leakage, Learned, Transcript, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError, numbers, one_of, optional, text, texts, used
 from discreet.federated.moment_sums import WIDE
-from discreet.federated.parties import Holder, Party
+from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
-from discreet.federated.transport import Transport
 
 Family = Literal["logistic", "poisson"]
 _LARGEST = 500.0

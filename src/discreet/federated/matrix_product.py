@@ -28,8 +28,7 @@ from discreet.federated.messages import (
     rows_asked,
     texts,
 )
-from discreet.federated.parties import Holder, Role, as_frame, by_party, plays
-from discreet.federated.transport import Transport
+from discreet.federated.parties import Holder, Role, Transport, as_frame, by_party, plays
 
 _MOST_ENTRIES = 200_000_000
 

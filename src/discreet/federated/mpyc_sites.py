@@ -27,9 +27,8 @@ from discreet.federated.messages import (
     whole,
 )
 from discreet.federated.mpyc_backend import MpycParty, free_ports
-from discreet.federated.parties import Party, Role, plays
+from discreet.federated.parties import Party, Role, Transport, plays
 from discreet.federated.ranked_elements import Grid
-from discreet.federated.transport import Transport
 
 PROTOCOL = "mpyc-rank"
 _BEGIN = {

@@ -26,11 +26,10 @@ from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import levels as levels_by_column
 from discreet.federated.messages import number
-from discreet.federated.parties import Holder, Party
+from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
-from discreet.federated.transport import Transport
 
 
 @quantity("noisy-counts", {"levels": levels_by_column, "epsilon": number}, protected=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +20,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.number_arrays import numbers_of
+from discreet.federated.leakage import Transcript
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, Asked, Message, ProtocolError, Reach, Request, Takes
 
@@ -55,6 +58,54 @@ class Party:
 
     def _new_role(self, message: Message) -> Role:
         raise ProtocolError(f"'{self.name}' holds no data and has no part in '{message.protocol}'.")
+
+
+class Role:
+    """What a party does in one run: one method ``on_…`` for each message, returning the messages it sends.
+
+    Attributes
+    ----------
+    takes
+        The messages that it takes.
+    sends
+        Whom each of its messages may reach. What one reader must not hold together goes to different ones.
+    """
+
+    protocol: ClassVar[str]
+    takes: ClassVar[Mapping[str, Takes]] = {}
+    sends: ClassVar[Mapping[str, Reach]] = {}
+
+    def __init__(self, party: Any, run: str) -> None:
+        self.party, self.run = party, run
+        self._waiting: dict[str, Request] = {}
+
+    def read(self, message: Message) -> Request:
+        """Hold a message against what the role takes, and say what it asks for."""
+        if message.name not in self.takes:
+            raise ProtocolError(f"'{message.name}' is no message of the protocol '{self.protocol}'.")
+        return self.takes[message.name].read(self, message)
+
+    def on(self, request: Request) -> list[Message]:
+        """Hand a message that was read to the method that takes it."""
+        method: Callable[[Request], list[Message]] = getattr(self, f"on_{request.name.replace('-', '_')}")
+        return method(request)
+
+    def waiting(self, name: str) -> Request | None:
+        """Return a message that waits for another one."""
+        return self._waiting.get(name)
+
+    def send(self, receiver: str, name: str, **values: Any) -> Message:
+        """Make a message to another party of this run."""
+        return Message(self.protocol, self.run, self.party.name, receiver, name, values)
+
+    def both(self, message: Request, other: str) -> tuple[Request, Request] | None:
+        """Keep a message until the other one is there; then return both and forget them."""
+        if message.name in self._waiting:
+            raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")
+        if other not in self._waiting:
+            self._waiting[message.name] = message
+            return None
+        return message, self._waiting.pop(other)
 
 
 class Holder(Party):
@@ -153,54 +204,6 @@ class HeldTotal:
     uses: tuple[str, tuple[str, ...]]
 
 
-class Role:
-    """What a party does in one run: one method ``on_…`` for each message, returning the messages it sends.
-
-    Attributes
-    ----------
-    takes
-        The messages that it takes.
-    sends
-        Whom each of its messages may reach. What one reader must not hold together goes to different ones.
-    """
-
-    protocol: ClassVar[str]
-    takes: ClassVar[Mapping[str, Takes]] = {}
-    sends: ClassVar[Mapping[str, Reach]] = {}
-
-    def __init__(self, party: Any, run: str) -> None:
-        self.party, self.run = party, run
-        self._waiting: dict[str, Request] = {}
-
-    def read(self, message: Message) -> Request:
-        """Hold a message against what the role takes, and say what it asks for."""
-        if message.name not in self.takes:
-            raise ProtocolError(f"'{message.name}' is no message of the protocol '{self.protocol}'.")
-        return self.takes[message.name].read(self, message)
-
-    def on(self, request: Request) -> list[Message]:
-        """Hand a message that was read to the method that takes it."""
-        method: Callable[[Request], list[Message]] = getattr(self, f"on_{request.name.replace('-', '_')}")
-        return method(request)
-
-    def waiting(self, name: str) -> Request | None:
-        """Return a message that waits for another one."""
-        return self._waiting.get(name)
-
-    def send(self, receiver: str, name: str, **values: Any) -> Message:
-        """Make a message to another party of this run."""
-        return Message(self.protocol, self.run, self.party.name, receiver, name, values)
-
-    def both(self, message: Request, other: str) -> tuple[Request, Request] | None:
-        """Keep a message until the other one is there; then return both and forget them."""
-        if message.name in self._waiting:
-            raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")
-        if other not in self._waiting:
-            self._waiting[message.name] = message
-            return None
-        return message, self._waiting.pop(other)
-
-
 ROLES: dict[str, type[Role]] = {}
 """The part that a holder of data plays in each protocol."""
 
@@ -275,3 +278,80 @@ def _linked(frame: pl.DataFrame, ids: str, owner: str) -> pl.DataFrame:
             f"At '{owner}': '{ids}' does not tell the rows apart (missing or repeated). Rows must link one to one."
         )
     return frame.sort(ids)
+
+
+# How messages get from one party to another, and the list that is kept of them.
+#
+# `Transport.carry` passes messages on until nobody has anything to send. In one process the parties are objects; over a
+# network or between processes (`discreet.federated.remote_transport`) only those who are here are objects, and the rest
+# are reached by their names.
+
+
+_MOST_MESSAGES = 10_000_000
+
+
+class Transport:
+    """Carries messages between parties that are all here, and keeps the transcript.
+
+    Parameters
+    ----------
+    parties
+        Those who take part, under names of their own.
+    keep
+        Keep the contents of all messages in the transcript, for lessons and tests.
+    """
+
+    def __init__(self, parties: Iterable[Party] = (), *, keep: bool = False) -> None:
+        self.transcript = Transcript(keep=keep)
+        self._here: dict[str, Party] = {}
+        for party in parties:
+            self.join(party)
+
+    def join(self, party: Party) -> None:
+        """Let a party take part."""
+        if party.name in self._here:
+            raise ParameterError(f"Two parties are called '{party.name}'. Give each its own name.")
+        self._here[party.name] = party
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Who can be reached."""
+        return tuple(self._here)
+
+    def new_run(self) -> str:
+        """Name a run that nobody has heard of."""
+        return secrets.token_hex(16)
+
+    def carry(self, messages: Iterable[Message]) -> None:
+        """Pass messages on, and what comes back, until nobody has anything to send."""
+        queue = deque(messages)
+        passed = 0
+        while queue:
+            batch = [queue.popleft()]
+            while queue and queue[0].receiver == batch[0].receiver:
+                batch.append(queue.popleft())
+            for message in batch:
+                self.note(message)
+            queue.extend(self.deliver(batch))
+            passed += len(batch)
+            if passed > _MOST_MESSAGES:
+                raise ProtocolError("The parties do not come to an end. The run was stopped.")
+
+    def note(self, message: Message) -> None:
+        """Enter a message into the transcript."""
+        self.transcript.note(message)
+
+    def deliver(self, batch: Sequence[Message]) -> list[Message]:
+        """Hand messages to their receiver, and return what it sends."""
+        receiver = batch[0].receiver
+        if receiver not in self._here:
+            raise ProtocolError(f"There is no party '{receiver}' to be reached.")
+        return [reply for message in batch for reply in self._here[receiver].receive(message)]
+
+    def forget(self, run: str) -> None:
+        """Let everybody drop what belongs to a run that ended."""
+        for party in self._here.values():
+            party.forget(run)
+
+
+InProcess = Transport

@@ -22,8 +22,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import by_party
-from discreet.federated.transport import Transport
+from discreet.federated.parties import Transport, by_party
 
 COMPARISON = "ideal comparison"
 _WHOLE = (-(2**31), 2**31 - 1)

@@ -25,12 +25,11 @@ from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_su
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError, number, whole
 from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
-from discreet.federated.parties import Holder, Party
+from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity
 from discreet.federated.ranked_elements import Grid
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
-from discreet.federated.transport import Transport
 
 
 @quantity("ranks", {"low": number, "step": number, "places": whole, "at": whole})

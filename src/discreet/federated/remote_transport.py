@@ -18,7 +18,7 @@ from discreet.core.errors import InputError, ParameterError, load_extra
 from discreet.federated.certificates import refuse_old
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.messages import MOST_BYTES, Message, ProtocolError, strict_json
-from discreet.federated.transport import Transport
+from discreet.federated.parties import Transport
 
 _LENGTH = struct.Struct(">I")
 

@@ -31,10 +31,9 @@ from discreet.federated.leakage import Leakage, Transcript
 from discreet.federated.likelihood_leakage import account
 from discreet.federated.masking import Masks, NoMasks
 from discreet.federated.messages import ProtocolError
-from discreet.federated.parties import Party
+from discreet.federated.parties import Party, Transport
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.shared_product import joint_moments
-from discreet.federated.transport import Transport
 from discreet.federated.vertical_likelihood import RING, Coordinator
 
 if TYPE_CHECKING:

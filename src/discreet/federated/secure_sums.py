@@ -37,10 +37,9 @@ from discreet.federated.messages import (
     one_of,
     whole,
 )
-from discreet.federated.parties import Holder, Party, Role, by_party, plays
+from discreet.federated.parties import Holder, Party, Role, Transport, by_party, plays
 from discreet.federated.quantities import asked_of, contributed
 from discreet.federated.rings import Ring
-from discreet.federated.transport import Transport
 
 FEWEST = 3
 _PARTIAL = {

@@ -38,8 +38,7 @@ from discreet.federated.messages import (
     whole,
     words,
 )
-from discreet.federated.parties import Party, Role, plays
-from discreet.federated.transport import Transport
+from discreet.federated.parties import Party, Role, Transport, plays
 
 _MOST_WORDS = 50_000_000
 _MOST_PRODUCTS = 10_000_000_000

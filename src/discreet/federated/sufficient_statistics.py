@@ -21,8 +21,7 @@ from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.matrix_product import check_rows
 from discreet.federated.messages import Message, Request, Takes, floats
-from discreet.federated.parties import Holder, Party, Role, as_frame
-from discreet.federated.transport import Transport
+from discreet.federated.parties import Holder, Party, Role, Transport, as_frame
 
 Statistic = Callable[[Floats, Floats], Array]
 TRANSFER = "ideal oblivious transfer"
