@@ -879,7 +879,7 @@ class Hostile(SitesOnNetwork):
     def ask(self, to, protocol, name, run, sender="coordinator", **values):
         sealer = None
         if sender != "coordinator":
-            from discreet.federated.sealing import Sealer, read_key
+            from discreet.federated.envelopes import Sealer, read_key
 
             file = SiteFile.read(self.folder / f"{sender}.toml")
             sealer = Sealer(sender, read_key(file.seal), file.peers)
@@ -924,7 +924,7 @@ def test_a_hostile_site_over_https_gets_no_more_than_its_part(network):
                 analyst.ask("north", protocol, name, run, "middle", **values)
         # A mask of zero and the neighbor's keys do not show the number: the third site's masks are on it.
         sealed = analyst.ask("north", "secure-sum", "partial", "sum", **partial(columns=["ill"]))
-        from discreet.federated.sealing import Sealer, read_key
+        from discreet.federated.envelopes import Sealer, read_key
 
         file = SiteFile.read(network / "middle.toml")
         seen = sealed[0].opened(Sealer("middle", read_key(file.seal), file.peers)).values["sum"]

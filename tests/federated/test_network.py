@@ -27,12 +27,11 @@ from discreet.federated import (
     rank_over_sites,
     vertical,
 )
-from discreet.federated.envelopes import packed, put_in, unpacked
+from discreet.federated.envelopes import Sealer, new_keys, packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_files import ModelFile
 from discreet.federated.remote_transport import SitesInProcesses, SitesOnNetwork
-from discreet.federated.sealing import Sealer, new_keys
 from discreet.federated.site_files import SiteFile
 from discreet.federated.sites import Site
 from discreet.federated.trial_certificates import prepare

@@ -69,7 +69,7 @@ def make_keys(
 ) -> None:
     """Make the key of a site for messages between sites; print the public one, for the [peers] of the others."""
     from discreet.core.files.atomic import check_target
-    from discreet.federated.sealing import new_keys, write_key
+    from discreet.federated.envelopes import new_keys, write_key
 
     check_target(file, overwrite=False)
     private, public = new_keys()

@@ -31,7 +31,7 @@ from discreet.federated import (
     shared_product,
     vertical_likelihood,
 )
-from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
+from discreet.federated.envelopes import Envelope, Sealer, packed, put_in, read_key, unpacked
 from discreet.federated.masking import Masks
 from discreet.federated.messages import (
     COORDINATOR,
@@ -46,7 +46,6 @@ from discreet.federated.messages import (
 from discreet.federated.owner_limits import OwnerLimits
 from discreet.federated.parties import Holder, Role
 from discreet.federated.quantities import PROTECTED
-from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
 from discreet.federated.site_sets import SiteSets
 

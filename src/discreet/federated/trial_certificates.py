@@ -15,7 +15,7 @@ from typing import Any
 import tomli_w
 
 from discreet.core.errors import ParameterError, load_extra
-from discreet.federated.sealing import new_keys, write_key
+from discreet.federated.envelopes import new_keys, write_key
 from discreet.federated.site_files import Allowed
 
 
