@@ -24,12 +24,12 @@ from discreet.federated import (
     noisy_counts_over_sites,
     rank_over_sites,
 )
-from discreet.federated.certificates import refuse_old
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.envelopes import packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_files import ModelFile
+from discreet.federated.remote_transport import refuse_old
 from discreet.federated.site_files import SiteFile
 from discreet.federated.site_server import serve
 from discreet.federated.trial_certificates import _Authority, prepare

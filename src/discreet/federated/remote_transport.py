@@ -6,6 +6,7 @@ machine. The coordinator is here; it sees the outside of what it relays, and nev
 
 from __future__ import annotations
 
+import datetime
 import ssl
 import struct
 import subprocess
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import InputError, ParameterError, load_extra
-from discreet.federated.certificates import refuse_old
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.messages import MOST_BYTES, Message, ProtocolError, strict_json
 from discreet.federated.parties import Transport
@@ -236,3 +236,22 @@ def _refusal(status: int, told: bytes, site: str) -> str:
     except (ValueError, KeyError, TypeError):
         reason = f"'{site}' answered with the status {status}."
     return reason[:500]
+
+
+# Is a certificate still good? Asked before it is shown to anybody, because a handshake that fails does not say why.
+
+
+def refuse_old(path: Path, whose: str) -> None:
+    """Refuse a certificate that is out of date, or not yet good."""
+    x509 = load_extra("cryptography.x509", extra="federated", purpose="Reading certificates")
+
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"The certificate of {whose} cannot be read.") from error
+    now = datetime.datetime.now(datetime.UTC)
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        raise InputError(
+            f"The certificate of {whose} holds from {certificate.not_valid_before_utc:%Y-%m-%d} to "
+            f"{certificate.not_valid_after_utc:%Y-%m-%d}, and not today. Get a new one from the authority."
+        )
