@@ -10,7 +10,7 @@ import sys
 import time
 
 from discreet.federated.remote_transport import RemoteTransport
-from discreet.federated.site_files import SiteFile
+from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site
 
 

@@ -161,7 +161,7 @@ def application(tmp_path):
 
     import polars as pl
 
-    from discreet.federated.site_files import SiteFile
+    from discreet.federated.site_rules import SiteFile
     from discreet.federated.site_server import application
     from discreet.federated.sites import Site
     from discreet.federated.trial_certificates import prepare

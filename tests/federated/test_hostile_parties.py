@@ -28,7 +28,7 @@ from discreet.federated.parties import ROLES, Party
 from discreet.federated.remote_transport import SitesOnNetwork
 from discreet.federated.rings import Ring
 from discreet.federated.shared_product import joint_moments
-from discreet.federated.site_files import SiteFile
+from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site, opened_site
 from discreet.federated.trial_certificates import prepare
 

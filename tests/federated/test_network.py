@@ -32,7 +32,7 @@ from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_files import ModelFile
 from discreet.federated.remote_transport import SitesInProcesses, SitesOnNetwork
-from discreet.federated.site_files import SiteFile
+from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site
 from discreet.federated.trial_certificates import prepare
 

@@ -30,7 +30,7 @@ from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_files import ModelFile
 from discreet.federated.remote_transport import refuse_old
-from discreet.federated.site_files import SiteFile
+from discreet.federated.site_rules import SiteFile
 from discreet.federated.site_server import serve
 from discreet.federated.trial_certificates import _Authority, prepare
 

@@ -22,7 +22,7 @@ def serve_site(
     file: Annotated[Path, typer.Argument(help="The site file: data, keys, and what its owner allows.")],
 ) -> None:
     """Answer analysts over HTTPS, by the rules of the site file; everything else is refused and logged."""
-    from discreet.federated.site_files import SiteFile
+    from discreet.federated.site_rules import SiteFile
     from discreet.federated.site_server import serve
 
     site = SiteFile.read(file)
@@ -148,7 +148,7 @@ def prepare_trial(
 
 def _limits(given: list[str] | None) -> dict[str, Any]:
     """Read the limits of owners, numbers or lists of names as a site file has them."""
-    from discreet.federated.site_files import limit_of
+    from discreet.federated.site_rules import limit_of
 
     return {
         name: limit_of(name, ",".join(parts))

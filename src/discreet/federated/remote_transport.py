@@ -169,7 +169,7 @@ class SitesInProcesses(RemoteTransport):
     """
 
     def __init__(self, files: Sequence[str | Path], *, analyst: str = "analyst") -> None:
-        from discreet.federated.site_files import SiteFile
+        from discreet.federated.site_rules import SiteFile
 
         named = {SiteFile.read(file).name: Path(file) for file in files}
         super().__init__(list(named))

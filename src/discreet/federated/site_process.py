@@ -6,7 +6,7 @@ import sys
 
 from discreet.core.errors import DiscreetError
 from discreet.federated.remote_transport import read_frame, write_frame
-from discreet.federated.site_files import SiteFile
+from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site, opened_site
 
 

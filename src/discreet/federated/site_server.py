@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError, load_extra
 from discreet.federated.remote_transport import refuse_old
-from discreet.federated.site_files import SiteFile
+from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site, opened_site
 
 

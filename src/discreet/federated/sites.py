@@ -43,11 +43,9 @@ from discreet.federated.messages import (
     contents,
     values_of,
 )
-from discreet.federated.owner_limits import OwnerLimits
 from discreet.federated.parties import Holder, Role
 from discreet.federated.quantities import PROTECTED
-from discreet.federated.site_files import SiteFile
-from discreet.federated.site_sets import SiteSets
+from discreet.federated.site_rules import OwnerLimits, SiteFile, SiteSets
 
 # Importing these enters their roles and quantities.
 _ENTERED = (

@@ -16,7 +16,7 @@ import tomli_w
 
 from discreet.core.errors import ParameterError, load_extra
 from discreet.federated.envelopes import new_keys, write_key
-from discreet.federated.site_files import Allowed
+from discreet.federated.site_rules import Allowed
 
 
 def prepare(

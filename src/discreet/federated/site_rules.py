@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from discreet.core.arrays import Array, Floats
 from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.files.atomic import replacing
 from discreet.core.files.texts import read_toml
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.ledger import SUFFIX
-from discreet.federated.messages import COORDINATOR, MAIN, MOST_BYTES
+from discreet.federated.messages import ALONE, COORDINATOR, MAIN, MOST_BYTES, ProtocolError
+from discreet.federated.parties import Holder
 
 PROTOCOLS = {
     "vertical-likelihood": "the joint likelihood of columns of the same people",
@@ -226,3 +235,180 @@ def _allowed(given: dict[str, Any], file: str) -> Allowed:
         if name not in QUANTITIES:
             raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(QUANTITIES), what='quantity')}")
     return Allowed(**made)
+
+
+# What may go out of a site: no cell of few records, and no total that is mostly one record's.
+#
+# A site sees its own part of a joint number, and not the others'. It holds its own part against the limits: where every
+# part is large enough, the sum is. A quantity that would break them is refused, and not changed in silence.
+
+
+_NOTHING = 1e-6  # a record that weighs less than this share of the heaviest one does not hide it
+
+_AT_A_TIME = 4_000_000  # products that are looked at together
+
+
+class OwnerLimits:
+    """The least count of a cell, and the largest share of a total that one record may have.
+
+    Examples
+    --------
+    >>> limits = OwnerLimits("clinic", least_count=3, max_share=0.5)
+    >>> limits.cells(np.array([0, 3, 40]))
+    >>> limits.cells(np.array([0, 2, 40]))
+    Traceback (most recent call last):
+    discreet.federated.messages.ProtocolError: A cell holds fewer than 3 records of 'clinic'. Ask for ...
+    """
+
+    def __init__(self, name: str, *, least_count: int, max_share: float) -> None:
+        if not 0 < max_share <= 1:
+            raise ParameterError("max_share must be a share above 0 and at most 1.")
+        self.name, self.least_count, self.max_share = name, least_count, max_share
+        self._fine: set[tuple[str, tuple[str, ...]]] = set()
+
+    def cells(self, counts: Array) -> None:
+        """Refuse a table with a cell of few records; empty cells are allowed."""
+        if ((counts > 0) & (counts < self.least_count)).any():
+            raise ProtocolError(
+                f"A cell holds fewer than {self.least_count} records of '{self.name}'. Ask for coarser levels, leave "
+                "a column out, or ask for counts with noise (noisy-counts). The owner sets least_count."
+            )
+
+    def totals(self, parts: Floats) -> None:
+        """Refuse totals, one a column, that few records make up, or one record for the most part."""
+        sizes = np.abs(parts)
+        largest = sizes.max(axis=0, initial=0.0)
+        many = (sizes > _NOTHING * largest).sum(axis=0)
+        if ((many > 0) & (many < self.least_count)).any():
+            raise ProtocolError(
+                f"A total is about fewer than {self.least_count} records of '{self.name}'. Leave out the column that "
+                "few records have, or put categories together. The owner sets least_count."
+            )
+        if (largest > self.max_share * sizes.sum(axis=0) * (1 + 1e-12)).any():
+            raise ProtocolError(
+                f"One record makes up more than {self.max_share:.0%} of a total of '{self.name}'. Leave the column "
+                "out, or cap its values at the site. The owner sets max_share."
+            )
+
+    def products(self, parts: Floats, weights: Floats | None = None) -> None:
+        """Refuse products of columns, weighted where weights are given, that few records make up; some at a time."""
+        step = max(1, _AT_A_TIME // max(len(parts), 1))
+        for at in range(parts.shape[1]):
+            one = parts[:, [at]] if weights is None else parts[:, [at]] * weights[:, None]
+            for start in range(at, parts.shape[1], step):
+                self.totals(one * parts[:, start : start + step])
+
+    def moments(self, holder: Any, block: str, columns: tuple[str, ...]) -> None:
+        """Refuse means and products of columns where one of the totals behind them breaks the limits; found once."""
+        key = (block, columns)
+        if key in self._fine:
+            return
+        rows = holder.matrix(columns, block)
+        parts = np.concatenate([_parts(rows[:, at]) for at in range(rows.shape[1])], axis=1)
+        self.totals(parts)
+        self.products(parts)
+        self._fine.add(key)
+
+
+def _parts(values: Floats) -> Floats:
+    """Return what each record contributes to totals of a column, however it is coded.
+
+    A column of two values stands for both groups, and a column that is mostly one value for those that differ from it.
+    """
+    found, counts = np.unique(values, return_counts=True)
+    if len(found) == 1:
+        return np.ones((len(values), 1))
+    if len(found) == 2:
+        return np.stack([values == found[0], values == found[1]], axis=1).astype(np.float64)
+    most = int(counts.argmax())
+    usual = found[most] if 2 * counts[most] > len(values) else 0.0
+    return (values - usual)[:, None]
+
+
+# With which other sites were a site's data added up so far? Sums over different sites give one of them away.
+#
+# The sums over {A, B}, {B, C} and {A, C} give B exactly. So a site adds each of its columns over one set of sites,
+# whatever is computed from it and whatever it is called, in this run and in every later one. A column is known by its
+# name and by what it holds. The list is kept beside the owner's ledger.
+
+
+Uses = Sequence[tuple[str, tuple[str, ...]]]
+
+
+class SiteSets:
+    """The list of one site.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        The site's own key: what a column holds is kept as a keyed digest, so that nobody can try out values.
+    free
+        Whether the owner lets the same column be added over other sites as well.
+    """
+
+    def __init__(self, path: Path, key: bytes, *, free: bool = False) -> None:
+        self.path, self._key, self._free = path, key, free
+        self._known: dict[str, list[str]] = {}
+        self._digests: dict[tuple[str, str], str] = {}
+        if path.exists():
+            try:
+                known = json.loads(path.read_text(encoding="utf-8"))["columns"]
+                self._known = {str(name): [str(site) for site in sites] for name, sites in known.items()}
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                raise InputError(
+                    f"'{path.name}' cannot be read: without it the site does not know with whom its data were added."
+                ) from error
+
+    def check(self, holder: Holder, uses: Uses, sites: Sequence[str]) -> None:
+        """Refuse columns that were released over other sites before."""
+        wanted = sorted(sites)
+        for name, key in self._keys(holder, uses):
+            known = self._known.get(key, wanted)
+            if known != wanted and not self._free:
+                raise ProtocolError(
+                    f"'{holder.name}' has released '{name}' over {_said(known)} before, and does not release it over "
+                    f"{_said(wanted)}: two sums over different sites give one of them away by subtraction. Ask the "
+                    "same sites; the owner may allow others (other_site_sets)."
+                )
+
+    def enter(self, holder: Holder, uses: Uses, sites: Sequence[str]) -> None:
+        """Enter over which sites columns are released, before the answer goes out."""
+        new = {key: sorted(sites) for _, key in self._keys(holder, uses) if key not in self._known}
+        if new:
+            self._known.update(new)
+            self._write()
+
+    def _keys(self, holder: Holder, uses: Uses) -> list[tuple[str, str]]:
+        return [
+            (name, key)
+            for block, columns in uses
+            for name in columns
+            for key in (f"name {block}/{name}", f"rows {self._digest(holder, block, name)}")
+        ]
+
+    def _digest(self, holder: Holder, block: str, name: str) -> str:
+        if (block, name) not in self._digests:
+            told = hmac.new(self._key, digestmod=hashlib.sha256)
+            values = holder.frame(block)[name].cast(str).to_list()
+            people: Sequence[Any] = holder.row_ids(block) or holder.row_texts(block)
+            for line in sorted(f"{who}\x1f{value}" for who, value in zip(people, values, strict=True)):
+                told.update(line.encode() + b"\x1e")
+            self._digests[block, name] = told.hexdigest()[:32]
+        return self._digests[block, name]
+
+    def _write(self) -> None:
+        try:
+            with replacing(self.path) as unfinished:
+                unfinished.write_text(json.dumps({"columns": self._known}, indent=1), encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                "The site cannot keep the list of sites with whom its data were added, and answers nothing without it."
+            ) from error
+
+
+def _said(sites: Sequence[str]) -> str:
+    if tuple(sites) == (ALONE,):
+        return ALONE
+    return "the sites " + ", ".join(f"'{site}'" for site in sites)
