@@ -175,7 +175,7 @@ class SitesInProcesses(RemoteTransport):
         super().__init__(list(named))
         self._started = {
             name: subprocess.Popen(
-                [sys.executable, "-m", "discreet.federated.site_process", str(file), analyst],
+                [sys.executable, "-m", "discreet.federated.site_server", str(file), analyst],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )
             for name, file in named.items()
