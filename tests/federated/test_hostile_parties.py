@@ -25,8 +25,8 @@ from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.parties import ROLES, Party
+from discreet.federated.quantities import Ring
 from discreet.federated.remote_transport import SitesOnNetwork
-from discreet.federated.rings import Ring
 from discreet.federated.shared_product import joint_moments
 from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site, opened_site

@@ -22,8 +22,8 @@ from discreet.federated import (
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, decoded, encoded
 from discreet.federated.parties import Holder, Party, Transport
+from discreet.federated.quantities import Ring
 from discreet.federated.ranked_elements import _Judge
-from discreet.federated.rings import Ring
 from discreet.federated.shared_product import joint_moments
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False)

@@ -26,8 +26,7 @@ from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError
 from discreet.federated.messages import levels as levels_by_column
 from discreet.federated.parties import Holder, Party, Transport
-from discreet.federated.quantities import quantity
-from discreet.federated.rings import Ring
+from discreet.federated.quantities import Ring, quantity
 from discreet.federated.secure_sums import sum_over
 
 _MOST_CELLS = 2_000_000

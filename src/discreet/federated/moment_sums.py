@@ -12,8 +12,7 @@ from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout
 from discreet.federated.messages import MAIN, numbers
 from discreet.federated.parties import Holder, Party, Transport
-from discreet.federated.quantities import quantity, shaped
-from discreet.federated.rings import Ring
+from discreet.federated.quantities import Ring, quantity, shaped
 from discreet.federated.secure_sums import sum_over
 
 WIDE = Ring(192, 64)

@@ -6,6 +6,7 @@ the very request that it is computed from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
+from discreet.core.errors import ParameterError
+from discreet.federated.masking import Masks, stretched
 from discreet.federated.messages import (
     MAIN,
     Asked,
@@ -125,3 +128,114 @@ def shaped(asked: Mapping[str, Any], name: str, *shape: int) -> Floats:
 def _own_value(holder: Holder, asked: Mapping[str, Any]) -> Floats:
     """The numbers that the party holds, as they are."""
     return holder.matrix(["value"], MAIN)[:, 0]
+
+
+# Numbers on a ring: fixed-point numbers as whole words, where a uniform mask hides perfectly.
+#
+# A real number v stands as round(v * 2^frac) modulo 2^bits. Whatever is added to it, drawn uniformly, leaves nothing to
+# be seen; a real-valued mask only blurs.
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The ring of whole numbers modulo 2^bits, with ``frac`` bits behind the point.
+
+    Examples
+    --------
+    >>> ring = Ring(64, 24)
+    >>> hidden = ring.add(ring.encode(np.array([10.5]), 3), ring.drawn(1, Masks()))
+    >>> ring.decode(ring.encode(np.array([10.5, -3.0]), 3))
+    array([10.5, -3. ])
+    """
+
+    bits: int = 64
+    frac: int = 24
+
+    def __post_init__(self) -> None:
+        if not (8 <= self.bits <= 256 and 0 <= self.frac < self.bits - 1):
+            raise ParameterError("ring_bits must lie between 8 and 256, and frac_bits below it.")
+
+    def encode(self, values: Floats, parties: int, *, silently: bool = False) -> Array:
+        """Write numbers on the ring, refusing those whose sum over all parties would run over.
+
+        ``silently`` lets them run over: a refusal would tell on which side of a limit one party's number lies.
+        """
+        if silently:
+            return self.words([round(math.ldexp(float(value), self.frac)) for value in values])
+        limit = math.ldexp(1.0, self.bits - self.frac - 1)
+        if values.size and float(np.abs(values).max()) * parties >= limit:
+            raise ParameterError(
+                f"A value is too large for a ring of {self.bits} bits with {self.frac} behind the point. Raise "
+                "ring_bits, or lower frac_bits."
+            )
+        return (
+            self.words([round(math.ldexp(float(value), self.frac)) for value in values])
+            if self.bits > 64
+            else (np.rint(np.ldexp(values, self.frac)).astype(np.int64).astype(np.uint64) & self._mask)
+        )
+
+    def decode(self, words: Array) -> Floats:
+        """Read numbers off the ring; the upper half is negative."""
+        if self.bits == 64:
+            return np.ldexp(words.astype(np.int64).astype(np.float64), -self.frac)
+        half = 1 << (self.bits - 1)
+        signed = [int(word) - (1 << self.bits) if int(word) >= half else int(word) for word in words]
+        return np.array([value / (1 << self.frac) for value in signed], dtype=np.float64)
+
+    def add(self, one: Array, other: Array) -> Array:
+        """Add modulo 2^bits."""
+        return self._reduced(one + other)
+
+    def subtract(self, one: Array, other: Array) -> Array:
+        """Subtract modulo 2^bits."""
+        return self._reduced(one - other)
+
+    def drawn(self, size: int, masks: Masks) -> Array:
+        """Draw uniform masks."""
+        if self.bits <= 64:
+            return masks.ring(size) & self._mask
+        return self.words([masks.whole(self.bits) for _ in range(size)])
+
+    def stretched(self, size: int, key: bytes) -> Array:
+        """Stretch a key into masks: the same for everybody who has it."""
+        if self.bits <= 64:
+            return stretched(key, "masks", size) & self._mask
+        each = -(-self.bits // 64)
+        drawn = stretched(key, "masks", size * each).tobytes()
+        return self.words(
+            [int.from_bytes(drawn[at : at + 8 * each], "little") for at in range(0, len(drawn), 8 * each)]
+        )
+
+    def words(self, values: list[int]) -> Array:
+        """Write whole numbers on a ring that is wider than a machine word."""
+        made = np.empty(len(values), dtype=object)
+        made[:] = [value % (1 << self.bits) for value in values]
+        return made if self.bits > 64 else made.astype(np.uint64)
+
+    def to_wire(self, words: Array) -> Any:
+        """Write words for a message: an array, or texts where they are wider than a machine word."""
+        return words if self.bits <= 64 else [format(int(word), f"0{self.bits // 4}x") for word in words]
+
+    def from_wire(self, given: Any, size: int) -> Array:
+        """Read words from a message, refusing another number of them."""
+        if self.bits <= 64:
+            fits = isinstance(given, np.ndarray) and given.shape == (size,) and given.dtype == np.uint64
+            if not fits:
+                raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
+            return np.asarray(given) & self._mask
+        try:
+            values = [int(text, 16) for text in given]
+        except (TypeError, ValueError):
+            values = []
+        if len(values) != size:
+            raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
+        return self.words(values)
+
+    @property
+    def _mask(self) -> np.uint64:
+        return np.uint64((1 << min(self.bits, 64)) - 1)
+
+    def _reduced(self, words: Array) -> Array:
+        if self.bits > 64:
+            return np.asarray(words % (1 << self.bits), dtype=object)
+        return np.asarray(words) & self._mask

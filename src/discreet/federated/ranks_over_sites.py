@@ -26,9 +26,8 @@ from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError, number, whole
 from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
 from discreet.federated.parties import Holder, Party, Transport
-from discreet.federated.quantities import quantity
+from discreet.federated.quantities import Ring, quantity
 from discreet.federated.ranked_elements import Grid
-from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 
 

@@ -38,8 +38,7 @@ from discreet.federated.messages import (
     whole,
 )
 from discreet.federated.parties import Holder, Party, Role, Transport, by_party, plays
-from discreet.federated.quantities import asked_of, contributed
-from discreet.federated.rings import Ring
+from discreet.federated.quantities import Ring, asked_of, contributed
 
 FEWEST = 3
 _PARTIAL = {

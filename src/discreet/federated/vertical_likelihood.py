@@ -40,8 +40,7 @@ from discreet.federated.messages import (
     whole,
 )
 from discreet.federated.parties import HeldTotal, Holder, Role, plays
-from discreet.federated.quantities import quantity
-from discreet.federated.rings import Ring
+from discreet.federated.quantities import Ring, quantity
 
 RING = Ring(192, 64)
 PROTOCOL = "vertical-likelihood"
