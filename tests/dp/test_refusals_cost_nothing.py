@@ -185,14 +185,14 @@ def test_what_a_release_refuses_is_not_charged(door):
 
 @pytest.mark.parametrize("size", [0, 2, 4, -1, 10**6])
 def test_noisy_counts_of_another_size_than_a_site_has_cost_its_owner_nothing(size):
-    from discreet.federated import noisy_counting
+    from discreet.federated import counts_over_sites
     from discreet.federated.parties import Holder
     from discreet.federated.quantities import contributed
 
     holder = Holder("B", pl.DataFrame({"x": ["a", "b", "b"]}))
     holder.ledger = dp.Ledger(1.0)
     asked = {"kind": "noisy-counts", "columns": ["x"], "levels": {"x": ["a", "b"]}, "epsilon": 0.5}
-    assert noisy_counting.NoisyCounts  # which makes the quantity known
+    assert counts_over_sites.NoisyCounts  # which makes the quantity known
     with pytest.raises(DiscreetError, match=r"another number was asked for|of another type"):
         contributed(holder, {**asked, "size": size})
     assert holder.ledger.left == 1.0

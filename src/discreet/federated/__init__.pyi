@@ -3,8 +3,10 @@ from discreet.federated.binning import bin_edges as bin_edges
 from discreet.federated.binning import freedman_diaconis_bins as freedman_diaconis_bins
 from discreet.federated.client_splits import dirichlet_split as dirichlet_split
 from discreet.federated.client_splits import split_by_class_shares as split_by_class_shares
-from discreet.federated.counting import JointAssessment as JointAssessment
-from discreet.federated.counting import assess as assess
+from discreet.federated.counts_over_sites import JointAssessment as JointAssessment
+from discreet.federated.counts_over_sites import NoisyCounts as NoisyCounts
+from discreet.federated.counts_over_sites import assess as assess
+from discreet.federated.counts_over_sites import noisy_counts_over_sites as noisy_counts_over_sites
 from discreet.federated.covariance_models import CovarianceModel as CovarianceModel
 from discreet.federated.covariance_models import RAMModel as RAMModel
 from discreet.federated.covariance_models import factor_model as factor_model
@@ -40,8 +42,6 @@ from discreet.federated.missing_rows import marginal_imputation as marginal_impu
 from discreet.federated.moment_models import pca_from_cov as pca_from_cov
 from discreet.federated.moment_models import regression_from_moments as regression_from_moments
 from discreet.federated.moment_models import weighted_moments as weighted_moments
-from discreet.federated.noisy_counting import NoisyCounts as NoisyCounts
-from discreet.federated.noisy_counting import noisy_counts_over_sites as noisy_counts_over_sites
 from discreet.federated.parties import Holder as Holder
 from discreet.federated.parties import InProcess as InProcess
 from discreet.federated.parties import Party as Party

@@ -82,9 +82,8 @@ class ModelFile:
 
     def fit_over(self, transport: Any, *, progress: bool = False) -> Any:
         """Fit over a transport that reaches the sites."""
-        from discreet.federated.counting import assess
+        from discreet.federated.counts_over_sites import assess, noisy_counts_over_sites
         from discreet.federated.generalized_linear import regression_over_sites
-        from discreet.federated.noisy_counting import noisy_counts_over_sites
         from discreet.federated.ranks_over_sites import rank_over_sites
         from discreet.federated.secure_mle import SecureMLE
 

@@ -20,7 +20,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
-from discreet.federated.counting import rows_of
+from discreet.federated.counts_over_sites import rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError, number, whole

@@ -21,11 +21,10 @@ from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.locks import alone
 from discreet.dp.ledger import Ledger
 from discreet.federated import (
-    counting,
+    counts_over_sites,
     generalized_linear,
     moment_sums,
     mpyc_sites,
-    noisy_counting,
     ranks_over_sites,
     robust_errors,
     shared_product,
@@ -49,7 +48,7 @@ from discreet.federated.site_rules import OwnerLimits, SiteFile, SiteSets
 
 # Importing these enters their roles and quantities.
 _ENTERED = (
-    counting, generalized_linear, moment_sums, mpyc_sites, noisy_counting, ranks_over_sites, robust_errors,
+    counts_over_sites, generalized_linear, moment_sums, mpyc_sites, counts_over_sites, ranks_over_sites, robust_errors,
     shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0
