@@ -24,7 +24,6 @@ from discreet.federated import (
     counts_over_sites,
     generalized_linear,
     moment_sums,
-    mpyc_sites,
     ranks_over_sites,
     robust_errors,
     shared_product,
@@ -48,7 +47,7 @@ from discreet.federated.site_rules import OwnerLimits, SiteFile, SiteSets
 
 # Importing these enters their roles and quantities.
 _ENTERED = (
-    counts_over_sites, generalized_linear, moment_sums, mpyc_sites, counts_over_sites, ranks_over_sites, robust_errors,
+    counts_over_sites, generalized_linear, moment_sums, ranks_over_sites, counts_over_sites, ranks_over_sites, robust_errors,
     shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0
@@ -210,7 +209,7 @@ class Site:
         """Read a message, hold what it asks for against the owner's rules, and answer just that."""
         if message.protocol not in self.allowed.protocols:
             raise ProtocolError(f"The owner of '{self.name}' does not allow '{message.protocol}'.")
-        if message.protocol == mpyc_sites.PROTOCOL and self.networked:
+        if message.protocol == ranks_over_sites.PROTOCOL and self.networked:
             raise ProtocolError(f"'{self.name}' is on a network, where MPyC would pass by its owner's rules.")
         role = self.holder.role_for(message)
         request = role.read(message)
