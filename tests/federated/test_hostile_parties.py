@@ -570,7 +570,7 @@ def moments(folder, *names, columns=("y1",)):
     """Ask for sums alone, as an analyst who has no use for the spread at each site."""
     transport, central = SitesHere(folder, NAMES), Party("coordinator")
     transport.join(central)
-    from discreet.federated.moment_sums import horizontal_moments
+    from discreet.federated.moments_over_sites import horizontal_moments
 
     return horizontal_moments(transport, central, horizontal(*names, columns=columns))
 

@@ -39,9 +39,9 @@ from discreet.federated.messages import Message as Message
 from discreet.federated.messages import ProtocolError as ProtocolError
 from discreet.federated.missing_rows import full_information_likelihood as full_information_likelihood
 from discreet.federated.missing_rows import marginal_imputation as marginal_imputation
-from discreet.federated.moment_models import pca_from_cov as pca_from_cov
-from discreet.federated.moment_models import regression_from_moments as regression_from_moments
-from discreet.federated.moment_models import weighted_moments as weighted_moments
+from discreet.federated.moments_over_sites import pca_from_cov as pca_from_cov
+from discreet.federated.moments_over_sites import regression_from_moments as regression_from_moments
+from discreet.federated.moments_over_sites import weighted_moments as weighted_moments
 from discreet.federated.parties import Holder as Holder
 from discreet.federated.parties import InProcess as InProcess
 from discreet.federated.parties import Party as Party

@@ -21,7 +21,7 @@ from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, Transcript, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError, numbers, one_of, optional, text, texts, used
-from discreet.federated.moment_sums import WIDE
+from discreet.federated.moments_over_sites import WIDE
 from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over

@@ -20,7 +20,7 @@ from discreet.federated.fits import Fit
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, numbers
-from discreet.federated.moment_sums import WIDE
+from discreet.federated.moments_over_sites import WIDE
 from discreet.federated.parties import Holder, Party, Transport, as_frame
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over

@@ -17,7 +17,7 @@ from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.federated import moment_sums as sums
+from discreet.federated import moments_over_sites as sums
 from discreet.federated.conditional_normal import (
     Conditional,
     checked_law,
