@@ -20,8 +20,10 @@ from discreet.federated.fits import fit_from_moments as fit_from_moments
 from discreet.federated.fits import fit_vs_saturated as fit_vs_saturated
 from discreet.federated.fits import likelihood_ratio as likelihood_ratio
 from discreet.federated.generalized_linear import regression_over_sites as regression_over_sites
-from discreet.federated.imputation_pooling import PooledImputations as PooledImputations
-from discreet.federated.imputation_pooling import pool_imputations as pool_imputations
+from discreet.federated.imputation_at_sites import PooledImputations as PooledImputations
+from discreet.federated.imputation_at_sites import full_information_likelihood as full_information_likelihood
+from discreet.federated.imputation_at_sites import marginal_imputation as marginal_imputation
+from discreet.federated.imputation_at_sites import pool_imputations as pool_imputations
 from discreet.federated.invariant_pram import invariant_pram_epsilon as invariant_pram_epsilon
 from discreet.federated.invariant_pram import invariant_pram_theta as invariant_pram_theta
 from discreet.federated.layouts import Layout as Layout
@@ -37,8 +39,6 @@ from discreet.federated.merged_trees import MergedTree as MergedTree
 from discreet.federated.merged_trees import merge_trees as merge_trees
 from discreet.federated.messages import Message as Message
 from discreet.federated.messages import ProtocolError as ProtocolError
-from discreet.federated.missing_rows import full_information_likelihood as full_information_likelihood
-from discreet.federated.missing_rows import marginal_imputation as marginal_imputation
 from discreet.federated.moments_over_sites import pca_from_cov as pca_from_cov
 from discreet.federated.moments_over_sites import regression_from_moments as regression_from_moments
 from discreet.federated.moments_over_sites import weighted_moments as weighted_moments
