@@ -18,9 +18,8 @@ from discreet.federated import (
     merge_trees,
     split_by_class_shares,
 )
-from discreet.federated.binning import threshold_of
-from discreet.federated.invariant_pram import public_matrix
 from discreet.federated.merged_trees import majority, predicted
+from discreet.federated.randomized_bins import public_matrix, threshold_of
 
 values = st.integers(0, 4).map(float)
 labels = st.integers(0, 2)

@@ -1,6 +1,3 @@
-from discreet.federated.binning import bin_codes as bin_codes
-from discreet.federated.binning import bin_edges as bin_edges
-from discreet.federated.binning import freedman_diaconis_bins as freedman_diaconis_bins
 from discreet.federated.client_splits import dirichlet_split as dirichlet_split
 from discreet.federated.client_splits import split_by_class_shares as split_by_class_shares
 from discreet.federated.counts_over_sites import JointAssessment as JointAssessment
@@ -24,8 +21,6 @@ from discreet.federated.imputation_at_sites import PooledImputations as PooledIm
 from discreet.federated.imputation_at_sites import full_information_likelihood as full_information_likelihood
 from discreet.federated.imputation_at_sites import marginal_imputation as marginal_imputation
 from discreet.federated.imputation_at_sites import pool_imputations as pool_imputations
-from discreet.federated.invariant_pram import invariant_pram_epsilon as invariant_pram_epsilon
-from discreet.federated.invariant_pram import invariant_pram_theta as invariant_pram_theta
 from discreet.federated.layouts import Layout as Layout
 from discreet.federated.layouts import complex_layout as complex_layout
 from discreet.federated.layouts import horizontal as horizontal
@@ -46,6 +41,11 @@ from discreet.federated.parties import Holder as Holder
 from discreet.federated.parties import InProcess as InProcess
 from discreet.federated.parties import Party as Party
 from discreet.federated.parties import Transport as Transport
+from discreet.federated.randomized_bins import bin_codes as bin_codes
+from discreet.federated.randomized_bins import bin_edges as bin_edges
+from discreet.federated.randomized_bins import freedman_diaconis_bins as freedman_diaconis_bins
+from discreet.federated.randomized_bins import invariant_pram_epsilon as invariant_pram_epsilon
+from discreet.federated.randomized_bins import invariant_pram_theta as invariant_pram_theta
 from discreet.federated.ranked_elements import ranked_element as ranked_element
 from discreet.federated.ranked_elements import robust_range as robust_range
 from discreet.federated.ranks_over_sites import RankOverSites as RankOverSites

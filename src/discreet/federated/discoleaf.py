@@ -17,11 +17,17 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import check_fields, checked
 from discreet.core.randomness import Seed, generator
-from discreet.federated.binning import bin_codes, bin_edges, freedman_diaconis_bins, threshold_of
-from discreet.federated.invariant_pram import invariant_pram_epsilon, public_matrix
 from discreet.federated.leakage import Leakage, Learned
 from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_trees
 from discreet.federated.parties import as_frame
+from discreet.federated.randomized_bins import (
+    bin_codes,
+    bin_edges,
+    freedman_diaconis_bins,
+    invariant_pram_epsilon,
+    public_matrix,
+    threshold_of,
+)
 from discreet.federated.ranked_elements import robust_range
 from discreet.microdata import Microdata
 from discreet.protect import Pram
