@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import warnings
 from collections.abc import Mapping
@@ -25,7 +26,6 @@ from discreet.federated.conditional_normal import (
     from_moments,
     minus_two_log_likelihood,
 )
-from discreet.federated.journal import Journal
 from discreet.federated.layouts import Group, laid_out
 from discreet.federated.leakage import Leakage, Transcript
 from discreet.federated.likelihood_leakage import account
@@ -39,6 +39,7 @@ from discreet.federated.vertical_likelihood import RING, Coordinator
 if TYPE_CHECKING:
     from discreet.federated.covariance_models import CovarianceModel
     from discreet.federated.fits import Fit
+
 
 CENTRAL = "coordinator"
 _MOST_NOISE = 1_000.0
@@ -407,3 +408,64 @@ def _check(  # noqa: PLR0917
         raise ParameterError("max_evaluations must be at least 1.")
     if margin <= 0 or tol <= 0 or chunk_rows < 1:
         raise ParameterError("margin and tol must be above 0, and chunk_rows at least 1.")
+
+
+# Evaluations that were made, kept in a file: a fit that failed goes on without asking the sites again.
+
+
+class Journal:
+    """Values of the likelihood by a digest of where it was evaluated; one line each, written as they come.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "fit.jsonl"
+    >>> Journal(path).note("ab", 3.5)
+    >>> Journal(path).known
+    {'ab': 3.5}
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.known: dict[str, float] = {}
+        self._about: dict[str, Any] | None = None
+        if self.path.exists():
+            self._read()
+
+    def belongs_to(self, about: Mapping[str, Any]) -> None:
+        """Refuse to go on with the evaluations of other data."""
+        if self._about is None:
+            self._about = dict(about)
+            self._append({"about": self._about})
+        elif self._about != dict(about):
+            raise InputError(f"'{self.path.name}' holds evaluations of other data. Give another file.")
+
+    def note(self, key: str, value: float) -> None:
+        """Keep an evaluation."""
+        self.known[key] = value
+        self._append({"at": key, "value": value.hex()})
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise InputError(f"'{self.path.name}' cannot be written.") from error
+
+    def _read(self) -> None:
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"'{self.path.name}' cannot be read.") from error
+        for at, line in enumerate(lines):
+            try:
+                entry = json.loads(line)
+                if "about" in entry:
+                    self._about = entry["about"]
+                else:
+                    self.known[str(entry["at"])] = float.fromhex(entry["value"])
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                if at == len(lines) - 1:
+                    # A run that was killed may have left its last line unfinished.
+                    continue
+                raise InputError(f"'{self.path.name}' is no list of evaluations.") from error
