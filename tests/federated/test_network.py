@@ -30,7 +30,7 @@ from discreet.federated import (
 from discreet.federated.envelopes import Sealer, new_keys, packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
-from discreet.federated.model_files import ModelFile
+from discreet.federated.model_description import ModelFile
 from discreet.federated.remote_transport import SitesInProcesses, SitesOnNetwork
 from discreet.federated.site_rules import SiteFile
 from discreet.federated.sites import Site

@@ -28,7 +28,7 @@ from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.envelopes import packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
-from discreet.federated.model_files import ModelFile
+from discreet.federated.model_description import ModelFile
 from discreet.federated.remote_transport import refuse_old
 from discreet.federated.site_rules import SiteFile
 from discreet.federated.site_server import serve

@@ -43,7 +43,7 @@ def fit_model(
     json: options.AsJson = False,
 ) -> None:
     """Fit a model over sites that keep their records, and say what each party learned."""
-    from discreet.federated.model_files import ModelFile
+    from discreet.federated.model_description import ModelFile
 
     options.check_targets(("--html", html, True))
     found = ModelFile(file).fit(progress=not json)
