@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.workflow.coarsening.coarser_keys import coarser_keys
+from discreet.workflow.advice import coarser_keys
 
 
 @pytest.fixture

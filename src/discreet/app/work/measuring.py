@@ -18,7 +18,7 @@ from discreet.report.excerpts import Excerpt
 from discreet.report.plots import chart_svg
 from discreet.report.view import key_numbers_of, parts_of
 from discreet.workflow import assess
-from discreet.workflow.coarsening.coarser_keys import coarser_keys
+from discreet.workflow.advice import coarser_keys
 
 _MOST_PICTURES = 2
 
