@@ -15,9 +15,8 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.policy import Rule
 from discreet.protect import Plan
 from discreet.utility import information_loss
-from discreet.workflow.coarsening.coding import column_loss
-from discreet.workflow.coarsening.grouping import groupings
-from discreet.workflow.coarsening.ladders import ladder_of
+from discreet.workflow.coding_ladders import ladder_of
+from discreet.workflow.column_coding import column_loss, groupings
 
 K_THREE = Policy("k three", rules=[Rule("k_anonymity", at_least=3)])
 

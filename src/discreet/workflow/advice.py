@@ -18,8 +18,8 @@ from discreet.core.verdicts import Verdict
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.workflow.coarsening.coding import BAND, CUT
-from discreet.workflow.coarsening.ladders import Ladder, Rung, ladder_of
+from discreet.workflow.coding_ladders import Ladder, Rung, ladder_of
+from discreet.workflow.column_coding import BAND, CUT
 from discreet.workflow.usual_names import meaning_of
 
 

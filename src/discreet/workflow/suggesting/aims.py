@@ -17,8 +17,8 @@ from discreet.core.arrays import Floats
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, TCloseness
 from discreet.protect.generalizing.privacy_models import PrivacyModel
-from discreet.workflow.coarsening.coding import CUT, GROUP
-from discreet.workflow.coarsening.ladders import Ladder
+from discreet.workflow.coding_ladders import Ladder
+from discreet.workflow.column_coding import CUT, GROUP
 
 _OWN = ("near_copies.telling_share", "near_copies.largest_share")
 _LARGEST = 200

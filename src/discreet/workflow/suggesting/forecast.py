@@ -18,7 +18,7 @@ from scipy.stats import binom
 from discreet.core.arrays import Floats, Integers
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
-from discreet.workflow.coarsening.coding import CUT, GROUP
+from discreet.workflow.column_coding import CUT, GROUP
 from discreet.workflow.suggesting.recipes import Frame, Recipe
 
 _CELLS_FOR_COMPANY = 1.3

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from discreet.workflow.coarsening.coding import plainly_named
+from discreet.workflow.column_coding import plainly_named
 from discreet.workflow.suggesting.aims import Aims
 
 _OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself

@@ -19,8 +19,8 @@ from discreet.protect import (
     Treatment,
 )
 from discreet.protect.generalizing.privacy_models import PrivacyModel
-from discreet.workflow.coarsening.coding import coding_steps
-from discreet.workflow.coarsening.ladders import Ladder
+from discreet.workflow.coding_ladders import Ladder
+from discreet.workflow.column_coding import coding_steps
 from discreet.workflow.suggesting.aims import Aims
 
 SUPPRESS, REGROUP, ALONG, GATHER, NOTHING = "suppress", "regroup", "along", "gather", "nothing"

@@ -17,8 +17,8 @@ from discreet.core.randomness import fresh_seed
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
-from discreet.workflow.coarsening.coding import plainly_named
-from discreet.workflow.coarsening.ladders import Ladder, ladder_of, outcome_ladder
+from discreet.workflow.coding_ladders import Ladder, ladder_of, outcome_ladder
+from discreet.workflow.column_coding import plainly_named
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
 from discreet.workflow.suggesting.aims import aims_of, can_be_dealt_out, codings_needed, company_for_swaps

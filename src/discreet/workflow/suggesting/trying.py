@@ -23,7 +23,7 @@ from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
 from discreet.protect import Plan
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.coarsening.coding import column_loss
+from discreet.workflow.column_coding import column_loss
 from discreet.workflow.trials import Ledger, Trial, plan_key
 
 NOT_JUDGED = "it costs more than the best plan that passes"

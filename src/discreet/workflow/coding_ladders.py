@@ -21,16 +21,17 @@ from discreet.core.wording import percent
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.hierarchy import Hierarchy
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.coarsening.coding import (
+from discreet.workflow.column_coding import (
     BAND,
     CUT,
     EXCHANGE,
     GROUP,
     column_loss,
+    groupings,
+    outcome_profiles,
     plainly_named,
     recoded,
 )
-from discreet.workflow.coarsening.grouping import groupings, outcome_profiles
 from discreet.workflow.usual_names import meaning_of
 
 _CHANCES = (0.05, 0.1, 0.2, 0.35, 0.5)
