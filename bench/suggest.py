@@ -20,7 +20,7 @@ from discreet import Microdata, Policy, engine
 from discreet.core.errors import DiscreetError
 from discreet.protect import Band, DropIdentifiers, KAnonymity, LocalSuppression, Mondrian, Plan
 from discreet.utility import information_loss
-from discreet.workflow.suggesting.aims import aims_of
+from discreet.workflow.recipes import aims_of
 
 FILES = {
     "adult": None,

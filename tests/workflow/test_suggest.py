@@ -143,7 +143,7 @@ def test_what_stands_in_the_way_is_said_where_nothing_passes(data):
 def test_a_search_goes_on_where_it_stopped(data, tmp_path, monkeypatch):
     file = tmp_path / "trials.jsonl"
     first = discreet.suggest(data, K_THREE, effort="quick", resume=file)
-    from discreet.workflow.suggesting.trying import Bench
+    from discreet.workflow.recipe_trials import Bench
 
     asked = []
     real = Bench.tried

@@ -4,8 +4,8 @@ from discreet.workflow.inspection import inspect as inspect
 from discreet.workflow.judging import judge as judge
 from discreet.workflow.plan_search import plan_grid as plan_grid
 from discreet.workflow.plan_search import search as search
-from discreet.workflow.suggesting import Suggestion as Suggestion
-from discreet.workflow.suggesting import suggest as suggest
+from discreet.workflow.suggestion import suggest as suggest
+from discreet.workflow.suggestion_result import Suggestion as Suggestion
 from discreet.workflow.treatment_report import (
     ReleaseReport as ReleaseReport,
 )

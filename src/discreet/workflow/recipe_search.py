@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.recipes import ALONG, GATHER, NOTHING, REGROUP, SUPPRESS, Frame, Recipe
-from discreet.workflow.suggesting.trying import Laboratory
+from discreet.workflow.recipe_forecast import Forecast
+from discreet.workflow.recipe_trials import Laboratory
+from discreet.workflow.recipes import ALONG, GATHER, NOTHING, REGROUP, SUPPRESS, Frame, Recipe
 from discreet.workflow.trials import Trial
 
 _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)

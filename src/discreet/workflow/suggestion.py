@@ -21,14 +21,24 @@ from discreet.workflow.coding_ladders import Ladder, ladder_of, outcome_ladder
 from discreet.workflow.column_coding import plainly_named
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
-from discreet.workflow.suggesting.aims import aims_of, can_be_dealt_out, codings_needed, company_for_swaps
-from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
-from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
-from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.own_numbers import own_numbers
-from discreet.workflow.suggesting.recipes import Frame
-from discreet.workflow.suggesting.result import Suggestion
-from discreet.workflow.suggesting.trying import Bench, Laboratory
+from discreet.workflow.recipe_forecast import Forecast
+from discreet.workflow.recipe_search import BUDGETS, Budget, Explorer
+from discreet.workflow.recipe_trials import Bench, Laboratory
+from discreet.workflow.recipes import (
+    Frame,
+    aims_of,
+    can_be_dealt_out,
+    codings_needed,
+    company_for_swaps,
+    own_numbers,
+)
+from discreet.workflow.suggestion_result import (
+    Suggestion,
+    alternatives,
+    obstacles_of,
+    step_effects,
+    summary,
+)
 from discreet.workflow.trials import COST, Judgment, Ledger, fingerprint
 
 Effort = Literal["quick", "normal", "thorough"]
