@@ -17,12 +17,12 @@ from discreet.core.errors import DiscreetError, DiscreetWarning
 from discreet.core.randomness import generator
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
-from discreet.workflow.evaluation.data_sets import DataSet, Parts, Split, parts_of
 from discreet.workflow.evaluation.generators import Generator, Made, Request
 from discreet.workflow.evaluation.memory import PeakMemory
 from discreet.workflow.evaluation.metrics import Metric
 from discreet.workflow.evaluation.several_tables import rows_of
 from discreet.workflow.evaluation.study import Study
+from discreet.workflow.evaluation.study_data import DataSet, Parts, Split, parts_of
 
 Record = dict[str, Any]
 
