@@ -33,9 +33,9 @@ from discreet.workflow.evaluation import (
     workers,
 )
 from discreet.workflow.evaluation import evaluating as the_call
-from discreet.workflow.evaluation.memory import used_by
 from discreet.workflow.evaluation.metrics import measures_known
 from discreet.workflow.evaluation.result import _ranks
+from discreet.workflow.evaluation.study_cells import used_by
 from discreet.workflow.evaluation.study_data import Split, parts_of
 
 EXAMPLE = """

@@ -8,10 +8,9 @@ from pathlib import Path
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import make_folder
 from discreet.core.progress import track
-from discreet.workflow.evaluation.cells import cells_of
-from discreet.workflow.evaluation.ledger import Ledger
 from discreet.workflow.evaluation.result import Evaluation
 from discreet.workflow.evaluation.study import Study
+from discreet.workflow.evaluation.study_cells import Ledger, cells_of
 from discreet.workflow.evaluation.workers import Limits, run
 
 RESULTS = "results.jsonl"

@@ -16,8 +16,7 @@ from typing import Any
 
 from discreet._version import __version__
 from discreet.core.errors import InputError, ParameterError
-from discreet.workflow.evaluation.cells import Cell, Record, run_cell
-from discreet.workflow.evaluation.memory import used_by
+from discreet.workflow.evaluation.study_cells import Cell, Record, run_cell, used_by
 
 _THREADS = (
     "OMP_NUM_THREADS",

@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from discreet._version import __version__
-from discreet.core.errors import DiscreetError, DiscreetWarning
+from discreet.core.errors import DiscreetError, DiscreetWarning, InputError
+from discreet.core.files.journals import append_line, lines_of
+from discreet.core.files.texts import parsed_json
 from discreet.core.randomness import generator
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
 from discreet.workflow.evaluation.generators import Generator, Made, Request
-from discreet.workflow.evaluation.memory import PeakMemory
 from discreet.workflow.evaluation.metrics import Metric
 from discreet.workflow.evaluation.several_tables import rows_of
 from discreet.workflow.evaluation.study import Study
@@ -190,3 +192,137 @@ def _noted(notes: list[str]) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     notes += [str(said.message) for said in seen if issubclass(said.category, DiscreetWarning)]
+
+
+# The results of a study on disk: one JSON line a cell, appended whole, read again when the study goes on.
+
+
+_START = '{"cell": '
+_WHAT = "results of a study"
+
+
+class Ledger:
+    """The cells that were run, in memory and, where there is a file, on disk."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._records: dict[str, list[Record]] = {}
+        if path is not None and path.exists():
+            self._open(path)
+
+    def _open(self, path: Path) -> None:
+        # A study that was killed while it wrote leaves half a line; that cell is run again.
+        for line in lines_of(path, begins=_START, what=_WHAT):
+            try:
+                record = parsed_json(line)
+                self._records.setdefault(record["cell"], []).append(record)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"The file '{path.name}' does not hold {_WHAT}. Name another folder, or start afresh."
+                ) from error
+
+    def open_metrics(self, cell: Cell, *, retry: bool) -> tuple[Metric, ...] | None:
+        """Return what is still to be measured on a cell; None when it is done, or failed and is not to be retried."""
+        runs = self._records.get(cell.key, [])
+        if not runs:
+            return cell.metrics
+        if runs[-1]["failed"]:
+            return cell.metrics if retry else None
+        known = self._measures(runs)
+        todo = tuple(
+            metric
+            for metric in cell.metrics
+            if (answer := known.get(print_of(metric.describe()))) is None or (retry and answer["failed"])
+        )
+        return todo or None
+
+    def add(self, record: Record) -> None:
+        """Note a cell; on disk its line is written in one piece."""
+        self._records.setdefault(record["cell"], []).append(record)
+        if self._path is not None:
+            append_line(self._path, json.dumps(record, allow_nan=False))
+
+    def result(self, cell: Cell) -> Record | None:
+        """Return what is known about a cell, with the answers of the study's own metrics by their names."""
+        runs = self._records.get(cell.key)
+        if not runs:
+            return None
+        latest = runs[-1]
+        if latest["failed"]:
+            return {**latest, "data": cell.data.name, "generator": cell.maker.name, "measures": {}}
+        known = self._measures(runs)
+        answers: dict[str, Any] = {}
+        for metric in cell.metrics:
+            answer = known.get(print_of(metric.describe()))
+            if answer is not None:
+                answers[metric.name] = answer
+        first = next(run for run in runs if not run["failed"])
+        return {
+            **first,
+            "data": cell.data.name,
+            "generator": cell.maker.name,
+            "notes": list(dict.fromkeys(note for run in runs for note in run["notes"])),
+            "measures": answers,
+        }
+
+    @staticmethod
+    def _measures(runs: list[Record]) -> dict[str, Any]:
+        return {key: answer for run in runs if not run["failed"] for key, answer in run["measures"].items()}
+
+
+# How much memory a piece of work takes at most, where the operating system tells.
+
+
+_STATUS = Path("/proc/self/status")
+_RESET = Path("/proc/self/clear_refs")
+
+
+class PeakMemory:
+    """Watch the memory of this process while a block runs.
+
+    ``megabytes`` is the highest use during the block above what was in use before, or None where the system keeps no
+    such figure that can be set back (it does on Linux).
+
+    Examples
+    --------
+    >>> with PeakMemory() as watched:
+    ...     _ = bytearray(1_000_000)
+    >>> watched.megabytes is None or watched.megabytes >= 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self.megabytes: float | None = None
+        self._before: float | None = None
+
+    def __enter__(self) -> PeakMemory:
+        try:
+            # 5 sets the high-water mark of this process back to what it uses now.
+            _RESET.write_text("5")
+            self._before = _status("VmRSS")
+        except OSError:
+            self._before = None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            self.megabytes = max(_status("VmHWM") - self._before, 0.0)
+
+
+def used_by(process: int | None) -> float | None:
+    """Return the megabytes that another process uses now; None where that cannot be seen."""
+    try:
+        return _read(Path(f"/proc/{process}/status"), "VmRSS")
+    except (OSError, StopIteration):
+        return None
+
+
+def _status(name: str) -> float:
+    return _read(_STATUS, name)
+
+
+def _read(file: Path, name: str) -> float:
+    lines = file.read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1]) / 1024
