@@ -22,17 +22,9 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Band, Plan
 from discreet.synth import Sequential
 from discreet.utility.detection import detection
-from discreet.workflow.evaluation import (
-    DataSet,
-    Generator,
-    Metric,
-    Model,
-    Study,
-    evaluate,
-    usual_metrics,
-    workers,
-)
+from discreet.workflow.evaluation import DataSet, Generator, Metric, Model, Study, evaluating, usual_metrics
 from discreet.workflow.evaluation import evaluating as the_call
+from discreet.workflow.evaluation.evaluating import evaluate
 from discreet.workflow.evaluation.metrics import measures_known
 from discreet.workflow.evaluation.result import _ranks
 from discreet.workflow.evaluation.study_cells import used_by
@@ -566,7 +558,8 @@ def test_one_reason_for_many_failures_is_told_once(folder):
 
 
 def test_a_small_sample_is_an_anchor_and_the_page_says_what_each_is_good_for(tmp_path):
-    from discreet.workflow.evaluation import Generator, Study, evaluate
+    from discreet.workflow.evaluation import Generator, Study
+    from discreet.workflow.evaluation.evaluating import evaluate
 
     study = Study(
         data=[DataSet("adult", rows=400, columns=["age", "sex", "income"])],
@@ -590,13 +583,13 @@ def test_a_small_sample_is_an_anchor_and_the_page_says_what_each_is_good_for(tmp
 @pytest.mark.slow
 def test_under_limits_every_cell_has_a_process_of_its_own(folder, monkeypatch):
     made = []
-    real = workers._Worker
+    real = evaluating._Worker
 
     def worker():
         made.append(real())
         return made[-1]
 
-    monkeypatch.setattr(workers, "_Worker", worker)
+    monkeypatch.setattr(evaluating, "_Worker", worker)
     asked = small(folder, metrics=["margins"], seeds=[1], references=False, time_limit=300.0)
     found = evaluate(asked, progress=False)
     assert found.failures.is_empty()

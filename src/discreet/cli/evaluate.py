@@ -110,7 +110,7 @@ def evaluate(
     from dataclasses import replace
 
     from discreet.workflow.evaluation import Study
-    from discreet.workflow.evaluation import evaluate as run_study
+    from discreet.workflow.evaluation.evaluating import evaluate as run_study
     from discreet.workflow.evaluation.ready_studies import benchmark
 
     if fresh and retry:
