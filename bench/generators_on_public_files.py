@@ -21,8 +21,9 @@ from pathlib import Path
 import polars as pl
 
 from discreet import read
-from discreet.workflow.evaluation import DataSet, Evaluation, Generator, Study
+from discreet.workflow.evaluation import DataSet, Generator, Study
 from discreet.workflow.evaluation.evaluating import evaluate
+from discreet.workflow.evaluation.evaluation_result import Evaluation
 from discreet.workflow.evaluation.ready_studies import benchmark
 
 FOLDER = Path(os.environ.get("DISCREET_TEST_DATA", "."))

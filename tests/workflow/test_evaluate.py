@@ -25,8 +25,8 @@ from discreet.utility.detection import detection
 from discreet.workflow.evaluation import DataSet, Generator, Metric, Model, Study, evaluating, usual_metrics
 from discreet.workflow.evaluation import evaluating as the_call
 from discreet.workflow.evaluation.evaluating import evaluate
+from discreet.workflow.evaluation.evaluation_result import _ranks
 from discreet.workflow.evaluation.metrics import measures_known
-from discreet.workflow.evaluation.result import _ranks
 from discreet.workflow.evaluation.study_cells import used_by
 from discreet.workflow.evaluation.study_data import Split, parts_of
 

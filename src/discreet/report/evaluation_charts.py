@@ -15,7 +15,7 @@ from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, shortened
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from discreet.workflow.evaluation.result import Evaluation
+    from discreet.workflow.evaluation.evaluation_result import Evaluation
 
 _DIRECTIONS = {
     "lower": "Lower is better",

@@ -14,7 +14,7 @@ from discreet.report.evaluation_charts import draw_map, figure_charts, holdout_f
 from discreet.report.templating import rendered, written_page
 
 if TYPE_CHECKING:
-    from discreet.workflow.evaluation.result import Evaluation
+    from discreet.workflow.evaluation.evaluation_result import Evaluation
 
 _LAYERS = {
     "global utility": "Can the synthetic records be told from the real ones?",
@@ -91,7 +91,7 @@ def _data_set(evaluation: Evaluation, name: str, at: int) -> dict[str, Any]:
 
 
 def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
-    from discreet.workflow.evaluation.layout import written
+    from discreet.workflow.evaluation.evaluation_result import written
 
     return [
         {
@@ -113,7 +113,7 @@ def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _tables(evaluation: Evaluation, data: str) -> dict[str, Any] | None:
     """Put linked tables side by side: a row a figure and generator, a column a table; None where there is one file."""
-    from discreet.workflow.evaluation.layout import written
+    from discreet.workflow.evaluation.evaluation_result import written
 
     apart = evaluation.by_table(data=data)
     if apart.is_empty():

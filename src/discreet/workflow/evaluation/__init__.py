@@ -1,10 +1,10 @@
 """The studies of the literature as one call: generators x data sets x seeds, all metrics, resumable and parallel."""
 
 from discreet.workflow.evaluation.evaluating import evaluate
+from discreet.workflow.evaluation.evaluation_result import Evaluation
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric, Model, usual_metrics
 from discreet.workflow.evaluation.ready_studies import benchmark, released_study
-from discreet.workflow.evaluation.result import Evaluation
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_data import DataSet
 

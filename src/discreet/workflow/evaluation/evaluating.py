@@ -15,7 +15,7 @@ from discreet._version import __version__
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import make_folder
 from discreet.core.progress import track
-from discreet.workflow.evaluation.result import Evaluation
+from discreet.workflow.evaluation.evaluation_result import Evaluation
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_cells import Cell, Ledger, Record, cells_of, run_cell, used_by
 

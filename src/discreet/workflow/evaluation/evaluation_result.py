@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,13 @@ import polars as pl
 from discreet.core.cards import Better
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.values import jsonable
-from discreet.workflow.evaluation.layout import as_layers, laid_out
+from discreet.core.wording import shown
 from discreet.workflow.evaluation.metrics import LAYERS
 from discreet.workflow.evaluation.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
+
 
 _COST: dict[str, Better] = {"fit_seconds": "lower", "sample_seconds": "lower", "memory_mb": "lower"}
 _GOOD_FOR = {
@@ -410,3 +411,58 @@ def _ranks(means: Mapping[str, float], better: Better | None) -> dict[str, float
 
 def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+# How the figures of a study are laid out as text: a line a figure, a column a generator.
+
+
+def written(mean: float, spread: float | None) -> str:
+    """Write a mean with its spread.
+
+    Examples
+    --------
+    >>> written(0.12345, 0.0123), written(2.0, None)
+    ('0.1235 ± 0.012', '2')
+    """
+    return shown(mean) if spread is None else f"{shown(mean)} ± {spread:.2g}"
+
+
+def laid_out(table: pl.DataFrame, data: str, makers: Sequence[str]) -> list[str]:
+    """Lay a summary out as text: a line a figure, a column a generator, the best one starred."""
+    there = set(table["generator"].to_list())
+    columns = [name for name in makers if name in there]
+    body: list[tuple[str, dict[str, str]]] = []
+    layer = None
+    for row in table.iter_rows(named=True):
+        if row["layer"] != layer:
+            layer = row["layer"]
+            body.append((f"  {layer}", {}))
+        label = f"    {row['metric']} {row['figure']}" + (f" ({row['better']})" if row["better"] else "")
+        if body[-1][0] != label:
+            body.append((label, {}))
+        star = "*" if row["rank"] is not None and row["rank"] < 2 else ""
+        body[-1][1][row["generator"]] = written(row["mean"], row["sd"]) + star
+    first = max([len(data), *(len(label) for label, _ in body)])
+    widths = {name: max([len(name), *(len(cells.get(name, "")) for _, cells in body)]) for name in columns}
+    lines = ["  ".join([data.ljust(first), *(name.rjust(widths[name]) for name in columns)])]
+    for label, cells in body:
+        lines.append(
+            "  ".join(
+                [label.ljust(first), *(cells.get(name, "").rjust(widths[name]) for name in columns)]
+            ).rstrip()
+        )
+    return lines
+
+
+def as_layers(apart: pl.DataFrame) -> pl.DataFrame:
+    """Lay figures by table out like a summary, the tables in place of the layers."""
+    return apart.select(
+        pl.col("table").alias("layer"),
+        "metric",
+        "figure",
+        pl.lit(None, dtype=pl.String).alias("better"),
+        "generator",
+        "mean",
+        "sd",
+        pl.lit(None, dtype=pl.Float64).alias("rank"),
+    ).sort("layer", "metric", "figure", maintain_order=True)
