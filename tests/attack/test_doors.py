@@ -13,7 +13,7 @@ from attack.populations import people
 from discreet import Microdata, Policy, compare
 from discreet.cli import app
 from discreet.core.errors import DiscreetError
-from discreet.workflow.evaluation.metrics import Metric, measures_known
+from discreet.workflow.evaluation.study_metrics import Metric, measures_known
 
 ATTACKS = ("singling_out", "linkability", "inference", "membership")
 

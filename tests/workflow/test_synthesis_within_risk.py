@@ -17,8 +17,8 @@ from discreet.synth.methods.tree_donors import Cart
 from discreet.workflow.attack_battery import Gains, labels_among
 from discreet.workflow.attacked_drafts import Try, chosen_of, worth_a_step
 from discreet.workflow.closing_steps import Closing
-from discreet.workflow.evaluation.generators import Generator, Request
 from discreet.workflow.evaluation.study_data import Parts
+from discreet.workflow.evaluation.study_generators import Generator, Request
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
 from discreet.workflow.synthesis_within_risk import synthesize_within_risk, usual_limit
 

@@ -16,8 +16,8 @@ from discreet.core.cards import Better
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.values import jsonable
 from discreet.core.wording import shown
-from discreet.workflow.evaluation.metrics import LAYERS
 from discreet.workflow.evaluation.study import Study
+from discreet.workflow.evaluation.study_metrics import LAYERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import InputError, ParameterError, unknown_name
-from discreet.workflow.evaluation.generators import Generator
-from discreet.workflow.evaluation.metrics import Metric, measures_known, usual_metrics
-from discreet.workflow.evaluation.several_tables import known_generators
+from discreet.workflow.evaluation.linked_releases import known_generators
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_data import DataSet
+from discreet.workflow.evaluation.study_generators import Generator
+from discreet.workflow.evaluation.study_metrics import Metric, measures_known, usual_metrics
 
 ANCHORS = ("uniform", "independent", "bootstrap", "subsample", "cart")
 NETWORKS = ("ctgan", "tvae", "tabular-diffusion", "language-model")

@@ -42,9 +42,9 @@ from discreet.microdata import Microdata
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
 from discreet.synth.table_schema import LinkedTables
-from discreet.workflow.evaluation.generators import Generator
-from discreet.workflow.evaluation.metrics import Metric, Model, usual_metrics
 from discreet.workflow.evaluation.study_data import BUNDLED, DataSet, Split, parts_of
+from discreet.workflow.evaluation.study_generators import Generator
+from discreet.workflow.evaluation.study_metrics import Metric, Model, usual_metrics
 
 Part = TypeVar("Part", DataSet, Generator, Metric, Model)
 

@@ -20,11 +20,11 @@ from discreet.core.files.texts import parsed_json
 from discreet.core.randomness import generator
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
-from discreet.workflow.evaluation.generators import Generator, Made, Request
-from discreet.workflow.evaluation.metrics import Metric
-from discreet.workflow.evaluation.several_tables import rows_of
+from discreet.workflow.evaluation.linked_releases import rows_of
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_data import DataSet, Parts, Split, parts_of
+from discreet.workflow.evaluation.study_generators import Generator, Made, Request
+from discreet.workflow.evaluation.study_metrics import Metric
 
 Record = dict[str, Any]
 

@@ -20,7 +20,7 @@ from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
 from discreet.synth.table_schema import LinkedTables
-from discreet.workflow.evaluation.several_tables import as_file, seen_apart
+from discreet.workflow.evaluation.linked_releases import as_file, seen_apart
 from discreet.workflow.evaluation.study_data import Parts, listed
 
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")

@@ -21,7 +21,7 @@ from discreet.io.naming import checked_name, filled_in
 from discreet.microdata import Microdata
 from discreet.protect import Plan, Treatment
 from discreet.synth import Sequential, Synthesizer, load_plan
-from discreet.workflow.evaluation.several_tables import Linked, ManyTables, described, read_folder, several
+from discreet.workflow.evaluation.linked_releases import Linked, ManyTables, described, read_folder, several
 from discreet.workflow.evaluation.study_data import Parts, listed
 from discreet.workflow.synthesis_within_risk import synthesize_within_risk
 
