@@ -34,11 +34,9 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
-from discreet.workflow.lacking import ORIGINAL, WHOSE, Lack
 from discreet.workflow.pair_questions import PairCase
 from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
-from discreet.workflow.questions import Case
-from discreet.workflow.scenarios import intruder_cases
+from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
 
 _AFTER_FAILURE = "no further look"
 _SLOW = 3

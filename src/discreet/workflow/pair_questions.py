@@ -22,7 +22,7 @@ from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.utility.sampled_measures import tenths_of, with_interval
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.lacking import HOLDOUT, LABELS, MODEL, TARGET, Lack
+from discreet.workflow.questions import HOLDOUT, LABELS, MODEL, TARGET, Lack
 
 _FILES = ("original", "released", "formula", "control", "holdout", "reference")
 
