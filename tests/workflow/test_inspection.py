@@ -17,8 +17,8 @@ from discreet.core.roles import ROLES, Roles
 from discreet.io import load_roles, read, sidecar_path
 from discreet.microdata import Microdata
 from discreet.workflow.inspection import inspect
+from discreet.workflow.role_rules import LOOKS, digits_look, look_of
 from discreet.workflow.usual_names import meaning_of
-from discreet.workflow.value_patterns import LOOKS, digits_look, look_of
 
 ROWS = 200
 dice = random.Random(1)
