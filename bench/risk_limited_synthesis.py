@@ -4,7 +4,7 @@
                                                                    [--attacks 8000] [--rows 40000] [--seed 1]
 
 Every file is cut in a training part and people who are no part of anything (for Adult the test file that comes with
-it). From the training part `Sequential` draws a file at each rung of the ladder of `discreet.workflow.closing_steps`:
+it). From the training part `Sequential` draws a file at each rung of the ladder of `discreet.workflow.attacked_drafts`:
 as given, numbers between those of others, values that few share from larger groups, leaves of 20, 60, 200 and 500,
 and ``limit``, what `synthesize_within_risk` hands back at 0.05 with people of the training part set aside. Each file
 is then attacked with seeds of its own, and held against those people whom neither a model nor a step has seen.

@@ -15,8 +15,7 @@ from discreet.synth import Sequential
 from discreet.synth.methods.observed_values import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.workflow.attack_battery import Gains, labels_among
-from discreet.workflow.attacked_drafts import Try, chosen_of, worth_a_step
-from discreet.workflow.closing_steps import Closing
+from discreet.workflow.attacked_drafts import Closing, Try, chosen_of, worth_a_step
 from discreet.workflow.evaluation.study_data import Parts
 from discreet.workflow.evaluation.study_generators import Generator, Request
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
