@@ -6,7 +6,7 @@ from discreet import Policy
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.results import Measure, Scenario
 from discreet.policy import Rule
-from discreet.workflow.judging import held_against
+from discreet.workflow.policy_judgment import held_against
 
 
 def scenario(value, **figures):

@@ -13,7 +13,7 @@ from discreet.core.errors import ParameterError
 from discreet.engine import shared_tables
 from discreet.protect import AddNoise, Band, Plan, Pram, Recode
 from discreet.utility import associations, column_distributions, counted_loss
-from discreet.workflow.judging import judge
+from discreet.workflow.policy_judgment import judge
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import nothing_collected
 

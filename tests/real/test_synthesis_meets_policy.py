@@ -8,7 +8,7 @@ import pytest
 import discreet
 from discreet import Microdata, datasets
 from discreet.synth import Sequential
-from discreet.workflow.judging import judge
+from discreet.workflow.policy_judgment import judge
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
 
 SURVEY = {"keys": ["sex", "age", "region", "placesize"], "sensitive": ["depress"]}

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Microdata, Policy
 from discreet.synth import Bootstrap, Sequential, finish
-from discreet.workflow.judging import judge
+from discreet.workflow.policy_judgment import judge
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
 
 

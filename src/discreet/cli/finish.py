@@ -97,7 +97,7 @@ def finish(
     )
     verdict = None
     if policy is not None:
-        from discreet.workflow.judging import judge
+        from discreet.workflow.policy_judgment import judge
 
         verdict = judge(release.data, policy, real, seed=seed)
     write(release.data, out, overwrite=overwrite, **writing)

@@ -20,7 +20,7 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
 from discreet.workflow.advice import next_steps
-from discreet.workflow.judging import check_policy, held_against
+from discreet.workflow.policy_judgment import check_policy, held_against
 from discreet.workflow.questions import Case, Question, by_name, intruder_cases
 
 _RISKIEST = 10

@@ -21,9 +21,9 @@ from discreet.policy import MAIN, Policy
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
 from discreet.workflow.comparison_results import ComparedRelease, Comparison
-from discreet.workflow.judging import cases_of, check_policy, held_against
 from discreet.workflow.pair_questions import PairCase, PairQuestion, by_name, chosen
 from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
+from discreet.workflow.policy_judgment import cases_of, check_policy, held_against
 from discreet.workflow.shortcomings import worst_of
 
 OneRelease = Microdata | Release | Sequence[Microdata]

@@ -112,7 +112,7 @@ class Bench:
         Where keys became those of other people, who looks somebody up by their true keys may find nobody. What is
         learned is then also asked for an intruder who knows into which group a person was put, and the worse counts.
         """
-        from discreet.workflow.judging import judge
+        from discreet.workflow.policy_judgment import judge
 
         verdict = judge(made, self.policy, self.data, stop_at_failure=stop_at_failure)
         if verdict.failed and stop_at_failure:

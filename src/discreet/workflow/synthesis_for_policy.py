@@ -27,7 +27,7 @@ from discreet.synth.column_forms import as_numbers
 from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.smoothing import own_values
 from discreet.synth.synthesizer import seed_of
-from discreet.workflow.judging import judge
+from discreet.workflow.policy_judgment import judge
 from discreet.workflow.synthesis_within_risk import SynthesisWithinRisk, synthesize_within_risk
 
 _SENSITIVE_LEAVES = (25, 100)

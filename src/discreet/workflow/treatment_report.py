@@ -26,8 +26,8 @@ from discreet.protect import Plan, Treatment
 from discreet.utility import information_loss
 from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.assessment import assess
-from discreet.workflow.judging import judge
 from discreet.workflow.pairing import with_roles_of
+from discreet.workflow.policy_judgment import judge
 from discreet.workflow.trials import Numbered
 
 _GAPS = (

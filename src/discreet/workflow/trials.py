@@ -207,8 +207,8 @@ def tried(numbered: Numbered, job: Job) -> Trial:
     from discreet.utility import information_loss
     from discreet.workflow.aligning import columns_that_count
     from discreet.workflow.assessment import assess
-    from discreet.workflow.judging import judge
     from discreet.workflow.pairing import with_roles_of
+    from discreet.workflow.policy_judgment import judge
 
     about, plan = job.judgment, job.plan.to_dict()
     try:
