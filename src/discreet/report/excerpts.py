@@ -7,13 +7,15 @@ unless they are asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import narwhals as nw
 
 from discreet.core.figure_words import heading_of, label_of, worded
+from discreet.core.results import Measure
 from discreet.core.values import plain
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -233,3 +235,26 @@ def _height(frame: Frame) -> int:
 
 def _holds_figures(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == nw.Boolean)
+
+
+# Rows of detail tables, as the pictures need them.
+
+
+def rows_of(measure: Measure, table: str, *needed: str) -> list[dict[str, Any]]:
+    """Return the rows of a (small) detail table; none where it is missing or lacks a needed column."""
+    if table not in measure.detail:
+        return []
+    held = measure.detail[table]
+    if not set(needed) <= set(columns_of(held)):
+        return []
+    return list(gathered(nw.from_native(held)).iter_rows(named=True))
+
+
+def finite(value: Any) -> TypeGuard[int | float]:
+    """Say whether a value is a number that can be drawn."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def number(value: Any) -> float | None:
+    """Return a number that can be drawn, else None."""
+    return float(value) if finite(value) else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.report.chart_kinds import Bars, Chart, Dots, Line, Lines, Row
-from discreet.report.chart_tables import finite, number, rows_of
+from discreet.report.excerpts import finite, number, rows_of
 
 _MOST_VARIABLES = 15
 _MOST_COEFFICIENTS = 30

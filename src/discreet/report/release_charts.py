@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from discreet.core.results import Measure
 from discreet.report.chart_kinds import Bars, Chart, Dots, Grid, Line, Lines, Row
-from discreet.report.chart_tables import finite, number, rows_of
+from discreet.report.excerpts import finite, number, rows_of
 
 _MOST_ROWS = 15
 _MOST_MOMENTS = 96

@@ -16,8 +16,7 @@ from discreet.core.verdicts import Check
 from discreet.core.wording import percent, shown
 from discreet.protect import Treatment
 from discreet.report.answer import Answer, answer_of
-from discreet.report.chart_tables import finite, rows_of
-from discreet.report.excerpts import Excerpt
+from discreet.report.excerpts import Excerpt, finite, rows_of
 from discreet.report.words import counted, flat
 from discreet.workflow import ReleaseReport
 

@@ -11,8 +11,7 @@ import narwhals as nw
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Bars, Chart, Dots, Point, Points, Row
-from discreet.report.chart_tables import finite, number, rows_of
-from discreet.report.excerpts import Frame, columns_of, gathered
+from discreet.report.excerpts import Frame, columns_of, finite, gathered, number, rows_of
 
 _MOST_SETS = 15
 _MOST_KEYS = 12

@@ -8,8 +8,8 @@ from typing import Any
 
 from discreet.core.results import Measure
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Grid, Layer, Line, Lines, Row
-from discreet.report.chart_tables import finite, number, rows_of
 from discreet.report.cost_charts import histograms
+from discreet.report.excerpts import finite, number, rows_of
 
 _MOST_COLUMNS = 30
 _MOST_BARS = 15
