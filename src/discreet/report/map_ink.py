@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from discreet.core.wording import percent
 from discreet.report.chart_kinds import Map, Place
-from discreet.report.chart_scale import nice_ticks
-from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, compact, shortened
+from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, compact, nice_ticks, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,14 +12,26 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from discreet.core.errors import ParameterError
-from discreet.report.bar_ink import bars_height, draw_bars
 from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
 from discreet.report.charts import chart_of, charts_of
-from discreet.report.contour_ink import contours_height, draw_contours
-from discreet.report.dot_ink import dots_height, draw_dots, draw_points, points_height
-from discreet.report.ink import INK, MUTED, clean
-from discreet.report.line_ink import draw_grid, draw_lines, grid_height, lines_height
+from discreet.report.ink import (
+    INK,
+    MUTED,
+    bars_height,
+    clean,
+    contours_height,
+    dots_height,
+    draw_bars,
+    draw_contours,
+    draw_dots,
+    draw_grid,
+    draw_lines,
+    draw_points,
+    grid_height,
+    lines_height,
+    points_height,
+)
 from discreet.report.map_ink import draw_places, map_height
 from discreet.report.page_svg import for_page
 
