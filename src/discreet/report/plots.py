@@ -32,8 +32,8 @@ from discreet.report.ink import (
     lines_height,
     points_height,
 )
-from discreet.report.map_ink import draw_places, map_height
 from discreet.report.page_svg import for_page
+from discreet.report.risk_utility_map import draw_places, map_height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
