@@ -7,10 +7,9 @@ from discreet.core.results import Measure
 from discreet.report.chart_kinds import Chart
 from discreet.report.cost_charts import of_cost
 from discreet.report.group_charts import of_groups
-from discreet.report.propensity_charts import of_propensity
 from discreet.report.release_charts import of_release
 from discreet.report.sample_charts import of_sample
-from discreet.report.utility_charts import of_utility
+from discreet.report.utility_charts import of_propensity, of_utility
 
 __all__ = ["Chart", "chart_of", "charts_of"]
 
