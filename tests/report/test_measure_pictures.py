@@ -14,9 +14,8 @@ from discreet import Microdata, risk
 from discreet.core.results import Detail, Measure
 from discreet.report import draw
 from discreet.report.chart_kinds import Bars, Dots, Grid, Lines, Point, Points, Row
-from discreet.report.charts import chart_of, charts_of
 from discreet.report.ink import nice_ticks
-from discreet.report.plots import _drawn, chart_svg
+from discreet.report.plots import _drawn, chart_of, chart_svg, charts_of
 
 SECRET = "SECRET"
 KEYS = ["age", "town", "job"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import DiscreetError
 from discreet.core.results import Measure
 from discreet.report import draw, svg
-from discreet.report.charts import chart_of
+from discreet.report.plots import chart_of
 
 from .sample import HOSTILE, classes, measures
 

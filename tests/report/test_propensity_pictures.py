@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.report.charts import charts_of
+from discreet.report.plots import charts_of
 from discreet.utility import compare_model, pmse
 
 

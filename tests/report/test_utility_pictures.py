@@ -11,8 +11,7 @@ import pytest
 from discreet import Microdata, utility
 from discreet.core.randomness import generator
 from discreet.report.chart_kinds import Bars, Contours, Dots, Grid, Lines
-from discreet.report.charts import charts_of
-from discreet.report.plots import chart_svg
+from discreet.report.plots import chart_svg, charts_of
 
 
 def people(seed):

@@ -6,16 +6,21 @@ Nothing here touches Matplotlib's global state. The same measure gives the same 
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 import warnings
+import xml.etree.ElementTree as ET
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from discreet.core.errors import ParameterError
+from discreet.core.results import Measure
 from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
-from discreet.report.charts import chart_of, charts_of
+from discreet.report.cost_charts import of_cost
+from discreet.report.group_charts import of_groups
 from discreet.report.ink import (
+    COLOR_VARIABLES,
     INK,
     MUTED,
     bars_height,
@@ -32,14 +37,17 @@ from discreet.report.ink import (
     lines_height,
     points_height,
 )
-from discreet.report.page_svg import for_page
+from discreet.report.release_charts import of_release
 from discreet.report.risk_utility_map import draw_places, map_height
+from discreet.report.sample_charts import of_sample
+from discreet.report.utility_charts import of_propensity, of_utility
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from discreet.core.results import Assessment, Measure
+    from discreet.core.results import Assessment
+
 
 _SETTINGS = {
     "svg.fonttype": "none",
@@ -187,3 +195,123 @@ def _draw(axes: Axes, chart: Chart) -> None:
         draw_places(axes, chart)
     else:
         draw_grid(axes, chart)
+
+
+# Which picture helps: chosen by what a measure holds.
+
+
+__all__ = ["Chart", "chart_of", "charts_of"]
+
+
+def charts_of(measure: Measure) -> tuple[Chart, ...]:
+    """Choose the pictures for a measure, the most telling first; none where no picture helps.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> keys = pl.DataFrame({"key": ["age", "sex"], "contribution": [0.9, 0.2]})
+    >>> sizes = pl.DataFrame({"size": [1, 2], "msus": [3, 40]})
+    >>> scored = Measure("special_uniques", 0.1, {}, "Found.", detail={"variables": keys, "sizes": sizes})
+    >>> [chart.title for chart in charts_of(scored)]
+    ['Which keys make people stand out', 'How many key values it takes to stand alone']
+    """
+    for choose in (of_propensity, of_utility, of_cost, of_sample, of_release, of_groups):
+        charts = tuple(choose(measure))
+        if charts:
+            return charts
+    return ()
+
+
+def chart_of(measure: Measure) -> Chart:
+    """Choose the most telling picture for a measure.
+
+    Raises
+    ------
+    ParameterError
+        When the measure holds nothing that a picture makes clearer.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> sizes = pl.DataFrame({"class_size": [1, 4], "classes": [5, 5], "records": [5, 20]})
+    >>> k = Measure("k_anonymity", 1, {"k": 1}, "k is 1.", detail={"sizes": sizes})
+    >>> chart_of(k).values[:3]
+    (0.2, 0.0, 0.8)
+    """
+    charts = charts_of(measure)
+    if not charts:
+        raise ParameterError(
+            f"A picture does not help with '{measure.name}': it holds no class sizes, no figures by class or "
+            "variable, and fewer than two shares to compare. Read its value and figures instead."
+        )
+    return charts[0]
+
+
+# A drawn picture, turned into small SVG text that follows the colors of the page.
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_PLACES = ("d", "x", "y", "transform")
+
+
+def for_page(drawn: str, chart: Chart, name: str) -> str:
+    """Strip what a page does not need, and add what a reader without eyes does."""
+    parsed = ET.fromstring(drawn)
+    root = ET.Element(
+        "svg",
+        {
+            "xmlns": _SVG,
+            "viewBox": parsed.attrib["viewBox"],
+            "role": "img",
+            "aria-labelledby": f"{name}-title {name}-text",
+            "class": "picture",
+        },
+    )
+    ET.SubElement(root, "title", {"id": f"{name}-title"}).text = clean(chart.title)
+    ET.SubElement(root, "desc", {"id": f"{name}-text"}).text = clean(chart.text)
+    shapes = {
+        element.attrib["id"]: element.attrib["d"]
+        for element in parsed.iter(f"{{{_SVG}}}path")
+        if "id" in element.attrib
+    }
+    # Groups, ids and clip paths of Matplotlib go: several pictures share a page, and each numbers from one.
+    for element in parsed.iter():
+        tag = element.tag.removeprefix(f"{{{_SVG}}}")
+        style = element.attrib.get("style", "")
+        if tag == "use":
+            _dot(root, element, shapes)
+            continue
+        if tag not in ("path", "text") or "id" in element.attrib or style == "fill: none":
+            continue
+        if "d" in element.attrib and not style:
+            continue
+        kept = {place: _rounded(element.attrib[place]) for place in _PLACES if place in element.attrib}
+        if kept.get("transform", "").startswith("rotate(-0 "):
+            del kept["transform"]
+        ET.SubElement(root, tag, {**kept, "style": _styled(style)}).text = element.text
+    return ET.tostring(root, encoding="unicode")
+
+
+def _dot(root: ET.Element, element: ET.Element, shapes: dict[str, str]) -> None:
+    """Write a marker as the circle it is; the ticks of an axis, which are markers too, are left out."""
+    style = element.attrib.get("style", "")
+    shape = shapes.get(element.attrib.get(_LINK, "").removeprefix("#"), "")
+    corners = [abs(float(part)) for part in re.findall(r"-?\d+\.?\d*", shape)]
+    if "C" not in shape or not corners or style == f"stroke: {MUTED}; stroke-width: 0.8":
+        return
+    place = {"cx": _rounded(element.attrib["x"]), "cy": _rounded(element.attrib["y"])}
+    ET.SubElement(root, "circle", {**place, "r": f"{max(corners):.1f}", "style": _styled(style)})
+
+
+def _rounded(numbers: str) -> str:
+    return " ".join(re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", numbers).split())
+
+
+def _styled(style: str) -> str:
+    for color, variable in COLOR_VARIABLES.items():
+        style = style.replace(color, f"var({variable}, {color})")
+    # The page's own font is used; Matplotlib would name the one it measured with.
+    style = re.sub(r"font-family:[^;]*;?|font-style: normal;?|font-variant: normal;?", "", style)
+    style = re.sub(r"font:\s*(?:(bold|\d+)\s+)?([\d.]+px)[^;]*", r"font-weight: \1; font-size: \2", style)
+    return style.replace("font-weight: ;", "").strip()

@@ -13,7 +13,7 @@ from discreet.report.plots import chart_svg
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from discreet.report.charts import Chart
+    from discreet.report.chart_kinds import Chart
 
 
 def rendered(template: str, **parts: Any) -> str:

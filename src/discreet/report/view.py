@@ -14,8 +14,9 @@ from discreet.core.cards import KeyNumber, card_of
 from discreet.core.figure_words import figures_of, label_of, title_of, worded
 from discreet.core.results import Assessment, Measure, Scenario
 from discreet.report.chapters import chapters_of, leading_of
-from discreet.report.charts import Chart, charts_of
+from discreet.report.chart_kinds import Chart
 from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, columns_of, variable_excerpt
+from discreet.report.plots import charts_of
 from discreet.report.settings import known_columns
 from discreet.report.words import flat
 
