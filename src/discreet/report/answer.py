@@ -8,7 +8,7 @@ from discreet.core.figure_words import label_of, title_of, worded, words_at
 from discreet.core.results import Assessment
 from discreet.core.verdicts import Check, Unjudged
 from discreet.policy import MAIN
-from discreet.report.words import counted
+from discreet.report.page_words import counted
 
 _MOST_REASONS = 5
 _RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not checked")}

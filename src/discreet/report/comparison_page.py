@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.core.figure_words import title_of
-from discreet.report import comparison_view, settings
+from discreet.report import comparison_view, page_words
 from discreet.report.comparison_charts import map_of
-from discreet.report.references import citations
+from discreet.report.page_words import GLOSSARY, citations
 from discreet.report.templating import rendered, written_page
-from discreet.report.words import GLOSSARY
 
 if TYPE_CHECKING:
     from discreet.workflow.comparison_results import Comparison
@@ -53,8 +52,8 @@ def render_comparison(comparison: Comparison) -> str:
         not_judged=comparison.not_judged,
         glossary={word: GLOSSARY[word] for word in _NEEDED_WORDS},
         map=map_of(comparison),
-        parameters=settings.parameter_rows(shown_as),
-        policy=settings.policy_rows(shown_as),
+        parameters=page_words.parameter_rows(shown_as),
+        policy=page_words.policy_rows(shown_as),
         provenance=_provenance(comparison),
         releases=releases,
         show_values=comparison.show_values,
@@ -78,7 +77,7 @@ def write_comparison(comparison: Comparison, path: str | Path) -> Path:
 
 
 def _provenance(comparison: Comparison) -> list[tuple[str, str]]:
-    (_, first), *rest = settings.provenance(comparison.about)
+    (_, first), *rest = page_words.provenance(comparison.about)
     released = [
         (
             f"SHA-256 of “{release.name}”",

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.core.figure_words import title_of
-from discreet.report import settings, view
+from discreet.report import page_words, view
 from discreet.report.answer import answer_of
-from discreet.report.references import citations
+from discreet.report.page_words import GLOSSARY, citations
 from discreet.report.templating import rendered, written_page
-from discreet.report.words import GLOSSARY
 
 if TYPE_CHECKING:
     from discreet.core.results import Assessment
@@ -37,14 +36,14 @@ def render_assessment(assessment: Assessment) -> str:
         cards=view.key_numbers_of(assessment.main) if assessment.scenarios else [],
         citations={title_of(name): texts for name, texts in citations(measures).items()},
         comparison=view.comparison_of(assessment),
-        facts=settings.file_facts(assessment.about),
+        facts=page_words.file_facts(assessment.about),
         glossary=GLOSSARY,
         not_judged=assessment.not_judged,
-        parameters=settings.parameter_rows(assessment),
+        parameters=page_words.parameter_rows(assessment),
         parts=list(view.parts_of(assessment)),
-        policy=settings.policy_rows(assessment),
-        provenance=settings.provenance(assessment.about),
-        roles=settings.role_rows(assessment.about),
+        policy=page_words.policy_rows(assessment),
+        provenance=page_words.provenance(assessment.about),
+        roles=page_words.role_rows(assessment.about),
         show_values=assessment.show_values,
         source=assessment.about.get("source") or "this file",
     )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from discreet.core.figure_words import label_of, title_of, worded
 from discreet.core.method_cards import works_behind
 from discreet.protect import Treatment
-from discreet.report import release_view, settings
+from discreet.report import page_words, release_view
 from discreet.report.cost_charts import of_cost
-from discreet.report.references import citations
+from discreet.report.page_words import GLOSSARY, citations
 from discreet.report.templating import rendered, written_page
-from discreet.report.words import GLOSSARY
 
 if TYPE_CHECKING:
     from discreet.workflow import ReleaseReport
@@ -76,7 +75,7 @@ def render_release(report: ReleaseReport) -> str:
         spending=report.release.spending,
         why_none=report.release.why_none,
         not_judged=report.not_judged,
-        policy=settings.policy_rows(report.after) if report.after else [],
+        policy=page_words.policy_rows(report.after) if report.after else [],
         provenance=_provenance(report),
         risks=release_view.risk_rows(report),
         rules=release_view.rule_rows(report),
@@ -128,7 +127,7 @@ def _facts(report: ReleaseReport) -> list[tuple[str, str]]:
 
 
 def _provenance(report: ReleaseReport) -> list[tuple[str, str]]:
-    first, *rest = settings.provenance(report.about)
+    first, *rest = page_words.provenance(report.about)
     if report.release.private:
         first = (first[0], "left out: it would tell about the records")
     told = report.about.get("released_checksum")

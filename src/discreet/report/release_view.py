@@ -17,7 +17,7 @@ from discreet.core.wording import percent, shown
 from discreet.protect import Treatment
 from discreet.report.answer import Answer, answer_of
 from discreet.report.excerpts import Excerpt, finite, rows_of
-from discreet.report.words import counted, flat
+from discreet.report.page_words import counted, flat
 from discreet.workflow import ReleaseReport
 
 _KINDS = {

@@ -16,8 +16,8 @@ from discreet.core.figure_words import label_of, worded
 from discreet.core.guarantees import NOT_COMPARED
 from discreet.core.values import jsonable
 from discreet.report import table_view
+from discreet.report.page_words import flat
 from discreet.report.templating import rendered, written_page
-from discreet.report.words import flat
 from discreet.tables.protecting import ProtectedTable
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from discreet.core.results import Assessment, Measure, Scenario
 from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.chart_kinds import Chart
 from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, columns_of, variable_excerpt
+from discreet.report.page_words import flat, known_columns
 from discreet.report.plots import charts_of
-from discreet.report.settings import known_columns
-from discreet.report.words import flat
 
 _FOLDED = (
     ("variables", "By column"),
