@@ -295,7 +295,7 @@ class Assessment:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML file and return its path."""
-        from discreet.report.page import write_assessment
+        from discreet.report.assessment_report import write_assessment
 
         return write_assessment(self, Path(path))
 

@@ -12,9 +12,9 @@ from discreet.core.figure_words import label_of, title_of, worded
 from discreet.core.results import Assessment, Scenario
 from discreet.core.wording import percent, shown
 from discreet.report.answer import Answer, answer_of
+from discreet.report.assessment_report import Finding, Part, Section, parts_of
 from discreet.report.chart_kinds import Chart
 from discreet.report.excerpts import Excerpt
-from discreet.report.view import Finding, Part, Section, parts_of
 from discreet.workflow.comparison_results import ComparedRelease, Comparison, easiest_to_guess
 
 _PICTURES_A_KIND = 2

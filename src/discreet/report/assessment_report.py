@@ -1,23 +1,78 @@
-"""The findings of the report, worked out from an assessment before any HTML is written.
-
-A measure this module has never heard of is shown by its own words; the template only lays out what it is given.
-"""
+"""The HTML report of an assessment: one file, nothing loaded from elsewhere."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import KeyNumber, card_of
 from discreet.core.figure_words import figures_of, label_of, title_of, worded
 from discreet.core.results import Assessment, Measure, Scenario
+from discreet.report import page_words
+from discreet.report.answer import answer_of
 from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.chart_kinds import Chart
 from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, columns_of, variable_excerpt
-from discreet.report.page_words import flat, known_columns
+from discreet.report.page_words import GLOSSARY, citations, flat, known_columns
 from discreet.report.plots import charts_of
+from discreet.report.templating import rendered, written_page
+
+
+def render_assessment(assessment: Assessment) -> str:
+    """Return the report of an assessment as HTML text.
+
+    Examples
+    --------
+    >>> from discreet.core.results import Assessment, Measure, Scenario
+    >>> k = Measure("k_anonymity", 1, {"k": 1}, "At least one record is alone.")
+    >>> anyone = Scenario("anyone", ("age",), {"k_anonymity": k})
+    >>> page = render_assessment(Assessment({"source": "survey.csv"}, {"anyone": anyone}))
+    >>> "At least one record is alone." in page
+    True
+    """
+    measures = [name for scenario in assessment.scenarios.values() for name in scenario.measures]
+    return rendered(
+        "assessment.html",
+        about=assessment.about,
+        answer=answer_of(assessment),
+        advice=tuple(assessment.advice),
+        cards=key_numbers_of(assessment.main) if assessment.scenarios else [],
+        citations={title_of(name): texts for name, texts in citations(measures).items()},
+        comparison=comparison_of(assessment),
+        facts=page_words.file_facts(assessment.about),
+        glossary=GLOSSARY,
+        not_judged=assessment.not_judged,
+        parameters=page_words.parameter_rows(assessment),
+        parts=list(parts_of(assessment)),
+        policy=page_words.policy_rows(assessment),
+        provenance=page_words.provenance(assessment.about),
+        roles=page_words.role_rows(assessment.about),
+        show_values=assessment.show_values,
+        source=assessment.about.get("source") or "this file",
+    )
+
+
+def write_assessment(assessment: Assessment, path: Path) -> Path:
+    """Write the report of an assessment and return its path; an older report there is replaced.
+
+    Raises
+    ------
+    InputError
+        When the folder is missing or cannot be written to. Nothing half-written is left behind.
+    """
+    from discreet.core.files.atomic import check_target
+
+    check_target(Path(path), overwrite=True)
+    return written_page(path, render_assessment(assessment))
+
+
+# The findings of the report, worked out from an assessment before any HTML is written.
+#
+# A measure this module has never heard of is shown by its own words; the template only lays out what it is given.
+
 
 _FOLDED = (
     ("variables", "By column"),
