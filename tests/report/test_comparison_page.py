@@ -10,9 +10,13 @@ from discreet.core.errors import InputError
 from discreet.core.figure_words import SHARED
 from discreet.report.chapters import CHAPTERS
 from discreet.report.chart_kinds import Map, Place
-from discreet.report.comparison_charts import map_of
-from discreet.report.comparison_page import render_comparison, write_comparison
-from discreet.report.comparison_view import releases_of, side_by_side
+from discreet.report.comparison_report import (
+    map_of,
+    releases_of,
+    render_comparison,
+    side_by_side,
+    write_comparison,
+)
 from discreet.report.plots import draw_charts
 from discreet.workflow.comparison import compare
 from discreet.workflow.pair_questions import by_name

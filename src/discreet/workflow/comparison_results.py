@@ -316,13 +316,13 @@ class Comparison:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML file and return its path."""
-        from discreet.report.comparison_page import write_comparison
+        from discreet.report.comparison_report import write_comparison
 
         return write_comparison(self, Path(path))
 
     def plot(self) -> Picture:
         """Draw the risk-utility map: what each release costs, and what it gives away."""
-        from discreet.report.comparison_charts import map_of
+        from discreet.report.comparison_report import map_of
         from discreet.report.plots import draw_charts
 
         chart = map_of(self)

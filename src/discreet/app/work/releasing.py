@@ -19,7 +19,7 @@ from discreet.core.files.inputs import check_not_read
 from discreet.io import write
 from discreet.policy import Policy
 from discreet.report import release_view
-from discreet.report.comparison_view import releases_of
+from discreet.report.comparison_report import releases_of
 from discreet.report.plots import chart_svg
 from discreet.workflow import ReleaseReport, compare, document_plan
 from discreet.workflow.comparison_results import Comparison

@@ -1,21 +1,102 @@
-"""The parts of the report of a comparison, worked out before any HTML is written."""
+"""The HTML report of a comparison: what went wrong first, what it cost, what is left of the risk."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import KeyNumber
 from discreet.core.figure_words import label_of, title_of, worded
 from discreet.core.results import Assessment, Scenario
 from discreet.core.wording import percent, shown
+from discreet.report import page_words
 from discreet.report.answer import Answer, answer_of
 from discreet.report.assessment_report import Finding, Part, Section, parts_of
-from discreet.report.chart_kinds import Chart
+from discreet.report.chart_kinds import Chart, Map, Place
 from discreet.report.excerpts import Excerpt
+from discreet.report.page_words import GLOSSARY, citations
+from discreet.report.templating import rendered, written_page
 from discreet.workflow.comparison_results import ComparedRelease, Comparison, easiest_to_guess
+
+_NEEDED_WORDS = (
+    "Hold-out",
+    "Intruder",
+    "Key (quasi-identifier)",
+    "Policy",
+    "Propensity, pMSE",
+    "S_pMSE",
+    "Sensitive column",
+    "Synthetic file",
+    "Unique record",
+)
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """Return the report of a comparison as HTML text.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Microdata
+    >>> from discreet.workflow.comparison import compare
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 20, "ill": ["yes", "no", "no", "no"] * 10})
+    >>> page = render_comparison(compare(Microdata(people, keys="sex"), Microdata(people), measures="margins"))
+    >>> "What went wrong first" in page
+    True
+    """
+    releases = releases_of(comparison)
+    shown_as = as_assessment(comparison)
+    measures = [name for release in comparison.releases.values() for name in release.measures]
+    return rendered(
+        "comparison.html",
+        about=comparison.about,
+        best=best_of(comparison),
+        citations={title_of(name): texts for name, texts in citations(measures).items()},
+        facts=file_facts(comparison),
+        not_judged=comparison.not_judged,
+        glossary={word: GLOSSARY[word] for word in _NEEDED_WORDS},
+        map=map_of(comparison),
+        parameters=page_words.parameter_rows(shown_as),
+        policy=page_words.policy_rows(shown_as),
+        provenance=_provenance(comparison),
+        releases=releases,
+        show_values=comparison.show_values,
+        side_by_side=side_by_side(comparison),
+        source=comparison.about.get("source") or "the original",
+    )
+
+
+def write_comparison(comparison: Comparison, path: str | Path) -> Path:
+    """Write the report of a comparison and return its path; an older report there is replaced.
+
+    Raises
+    ------
+    InputError
+        When the folder is missing or cannot be written to. Nothing half-written is left behind.
+    """
+    from discreet.core.files.atomic import check_target
+
+    check_target(Path(path), overwrite=True)
+    return written_page(path, render_comparison(comparison))
+
+
+def _provenance(comparison: Comparison) -> list[tuple[str, str]]:
+    (_, first), *rest = page_words.provenance(comparison.about)
+    released = [
+        (
+            f"SHA-256 of “{release.name}”",
+            str(release.about.get("checksum") or "not available: the data did not come from a file"),
+        )
+        for release in comparison.releases.values()
+    ]
+    return [("SHA-256 of the original", first), *released, *rest]
+
+
+# The parts of the report of a comparison, worked out before any HTML is written.
+
 
 _PICTURES_A_KIND = 2
 _MOST_COLUMNS = 4
@@ -290,3 +371,52 @@ _HEADINGS = {
     "mean_S_pMSE": "Mean S_pMSE of its tables",
     "S_pMSE": "S_pMSE",
 }
+
+
+# The pictures of a comparison as a whole: the risk-utility map, and releases side by side.
+
+
+_IN_PERCENT = ("repU",)
+
+
+def map_of(comparison: Comparison) -> Map | None:
+    """Draw what each release costs and what it gives away; None where there is no risk to draw."""
+    axes = comparison.map_axes
+    if axes is None:
+        return None
+    cost, risk = axes
+    places = [_place(release, cost[:2], risk[:2]) for release in comparison.releases.values()]
+    first = comparison.main
+    reference = {"cap_released": "cap_original", "repU": "UiO"}.get(risk[1])
+    held = first.figure(risk[0], reference) if reference else None
+    if held is not None:
+        places.append(Place("the original itself", 0.0, _scaled(held, risk[1]), reference=True))
+    blind = {"cap_released": "baseline", "linked_share": "guess_share"}.get(risk[1])
+    mark = first.figure(risk[0], blind) if blind else None
+    return Map(
+        title="What each release costs, and what it gives away"
+        if len(comparison.releases) > 1
+        else "What the release costs, and what it gives away",
+        places=tuple(places),
+        across="Cost: records in other cells, mean of all tables",
+        up=f"Risk: {risk[2][:1].lower()}{risk[2][1:].removesuffix(', percent')}",
+        axis=(
+            "Down and to the left is better; the original costs nothing and gives everything away"
+            + ("" if comparison.policy is None else "; red is what does not meet the policy")
+        ),
+        mark=mark,
+        mark_name="guessing without the release",
+    )
+
+
+def _place(release: ComparedRelease, cost: tuple[str, ...], risk: tuple[str, ...]) -> Place:
+    return Place(
+        release.name,
+        release.figure(cost[0], cost[1]) or 0.0,
+        _scaled(release.figure(risk[0], risk[1]) or 0.0, risk[1]),
+        None if release.verdict is None else release.verdict.meets,
+    )
+
+
+def _scaled(value: float, figure: str) -> float:
+    return value / 100 if figure in _IN_PERCENT else value
