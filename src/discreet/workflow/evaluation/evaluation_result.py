@@ -301,7 +301,7 @@ class Evaluation:
         risk: str | None = None,
     ) -> Picture:
         """Draw the risk-utility map (``utility`` and ``risk`` are written ``metric.figure``), or all figures."""
-        from discreet.report.evaluation_charts import draw_figures, draw_map
+        from discreet.report.evaluation_report import draw_figures, draw_map
 
         if kind not in ("map", "figures"):
             raise ParameterError("kind must be 'map' or 'figures'.")
@@ -332,7 +332,7 @@ class Evaluation:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML file and return its path."""
-        from discreet.report.evaluation_page import write_evaluation
+        from discreet.report.evaluation_report import write_evaluation
 
         return write_evaluation(self, Path(path))
 
