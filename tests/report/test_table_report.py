@@ -110,7 +110,7 @@ def test_the_rule_is_named_and_published_cells_are_those_that_go_out():
 
 
 def test_groups_stand_above_what_they_hold_and_further_out():
-    from discreet.report.table_view import sheets_of
+    from discreet.report.table_report import sheets_of
 
     people = pl.DataFrame(
         {"place": ["a", "b", "c", "c"], "region": ["X", "X", "Y", "Y"], "sex": ["f", "m", "f", "m"]}

@@ -19,8 +19,7 @@ from discreet.core.values import canonical_text
 from discreet.hierarchy import Hierarchy
 from discreet.io import write
 from discreet.microdata import Microdata
-from discreet.report.table_report import write_table_report
-from discreet.report.table_view import Sheet, sheets_of
+from discreet.report.table_report import Sheet, sheets_of, write_table_report
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
 from discreet.tables.building.level_files import hierarchy_from
 
