@@ -407,7 +407,7 @@ class Ledger:
 
     def to_html(self, path: str | Path) -> Path:
         """Write a page with the promise in plain words, all releases as a table and what is not covered."""
-        from discreet.report.budget_report import write_budget_report
+        from discreet.report.short_reports import write_budget_report
 
         return write_budget_report(self, path)
 

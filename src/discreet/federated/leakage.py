@@ -220,7 +220,7 @@ class Leakage:
         self, path: str | Path, *, title: str = "a joint analysis", figures: Mapping[str, Any] | None = None
     ) -> Path:
         """Write the account as a page: what was learned by whom, and how much was passed."""
-        from discreet.report.leakage_report import write_leakage_report
+        from discreet.report.short_reports import write_leakage_report
 
         return write_leakage_report(self, path, title=title, figures=figures or {})
 

@@ -166,7 +166,7 @@ class SynthesisWithinRisk:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the page: the limit, what every attacker gained, every try and its price."""
-        from discreet.report.risk_limit_report import write_risk_limit_report
+        from discreet.report.short_reports import write_risk_limit_report
 
         return write_risk_limit_report(self, path)
 
