@@ -4,5 +4,5 @@ from discreet.report.comparison_report import render_comparison as render_compar
 from discreet.report.comparison_report import write_comparison as write_comparison
 from discreet.report.plots import draw as draw
 from discreet.report.plots import svg as svg
-from discreet.report.release_page import render_release as render_release
-from discreet.report.release_page import write_release as write_release
+from discreet.report.release_report import render_release as render_release
+from discreet.report.release_report import write_release as write_release

@@ -16,6 +16,7 @@ from discreet.report.templating import rendered, written_page
 if TYPE_CHECKING:
     from discreet.workflow import ReleaseReport
 
+
 _NEEDED_WORDS = (
     "Group (equivalence class)",
     "k",
