@@ -1,7 +1,8 @@
 """How safe is a joint release of several holders? Classes are counted over sites by secure sums.
 
 Every site counts its own records in the cells of a table of *declared* levels; the sums over sites are the sizes of the
-joint classes. What does not fall into a declared cell is counted as well, and said.
+joint classes. What does not fall into a declared cell is counted as well, and said. Where the counts themselves shall
+go out, every site adds noise to its own.
 """
 
 from __future__ import annotations

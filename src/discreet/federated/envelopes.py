@@ -121,10 +121,10 @@ def _checked(data: bytes) -> dict[str, Any]:
 
 # Messages between sites that travel through somebody else: only the receiver can open them.
 #
-# Each site has a pair of X25519 keys, and the owner of every site enters the public keys of the others into its own file,
-# so that whoever relays cannot put in keys of their own. A message is sealed with AES-GCM under a key from both the fixed
-# keys and one that the sender makes for the run; the outside (who, to whom, what, how large) is bound to it and cannot be
-# changed.
+# Each site has a pair of X25519 keys, and the owner of every site enters the public keys of the others into its own
+# file, so that whoever relays cannot put in keys of their own. A message is sealed with AES-GCM under a key from both
+# the fixed keys and one that the sender makes for the run; the outside (who, to whom, what, how large) is bound to it
+# and cannot be changed.
 
 
 def _x25519() -> Any:

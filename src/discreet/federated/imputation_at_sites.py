@@ -1,7 +1,8 @@
 """Gaps in the data of a site: what can be filled in without the others, and the full likelihood for comparison.
 
 Over sites only *marginal* imputation is possible: a site knows its own variables. Pooled data can use all of them
-(`full_information_likelihood`); the difference is what the partition costs.
+(`full_information_likelihood`); the difference is what the partition costs. Fits to several imputed copies
+are put together by the rules of Rubin (1987).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What did each party learn? The honest account of a run, in numbers and in plain words.
+"""What did each party see and learn? The transcript of a run, and its honest account in numbers and plain words.
 
 A protocol hides records; it does not hide everything. For each party the account says how many independent equations
 it holds about the values of another (and how many values there are), how many evaluations were answered against the

@@ -1,7 +1,8 @@
-"""What is passed between parties: named messages, whose arrays travel as plain bytes and whose other values as JSON.
+"""What is passed between parties: named messages, and the fields that each must hold.
 
-A message can be read without running what it holds, and in the memory that it came in: nothing is pickled, nothing is
-compressed, and an array is exactly as many bytes as its shape and kind say.
+Arrays travel as plain bytes, other values as JSON. A message can be read without running what it holds, and in the
+memory that it came in: nothing is pickled, nothing is compressed, and an array is exactly as many bytes as its shape
+and kind say.
 """
 
 from __future__ import annotations

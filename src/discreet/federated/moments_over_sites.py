@@ -1,4 +1,4 @@
-"""Regression, principal components and weighted moments: everything that needs means and covariances only."""
+"""Moments over sites, and what needs no more: regression, principal components and weighted moments."""
 
 from __future__ import annotations
 

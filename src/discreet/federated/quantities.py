@@ -1,7 +1,7 @@
 """What a site may be asked to add to a secure sum, by name: computed from its own rows, and never sent in the clear.
 
 Each quantity declares the fields that it takes and what follows from its sum, so that an owner's rules are held against
-the very request that it is computed from.
+the very request that it is computed from. Sums are taken on a ring (`Ring`), where a uniform mask hides perfectly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Into how many bins does a variable go, and into which bin a value? Bins of all sites lie on one common range.
+"""Into how many bins does a variable go, into which bin a value, and how much does a randomized bin tell?
+
+Bins of all sites lie on one common range.
 
 Fewer bins give a smaller epsilon after randomization, that is more privacy (one sentence of the source has it the other
 way round; its formula has not).

@@ -183,9 +183,9 @@ def _told(rounds: int, carrier: Transport, seed: Seed, nodes: Sequence[str], *, 
 
 # Ranked values between sites that are processes of one machine, by MPyC: only outcomes of comparisons are opened.
 #
-# Each site starts a party of its own with its own values; the coordinator takes part without any. MPyC's connections are
-# not those of the sites: between machines they would pass by the owner's certificates, rules and log, so that a site
-# that listens on a network refuses the protocol, whatever its file allows.
+# Each site starts a party of its own with its own values; the coordinator takes part without any. MPyC's connections
+# are not those of the sites: between machines they would pass by the owner's certificates, rules and log, so that a
+# site that listens on a network refuses the protocol, whatever its file allows.
 
 
 PROTOCOL = "mpyc-rank"

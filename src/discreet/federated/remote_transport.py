@@ -1,7 +1,8 @@
 """Reaching sites that are not here: envelopes go out, envelopes come back, and those between sites stay sealed.
 
 `SitesOnNetwork` speaks HTTPS with certificates on both sides; `SitesInProcesses` starts a process for each site on this
-machine. The coordinator is here; it sees the outside of what it relays, and never its contents.
+machine. The coordinator is here; it sees the outside of what it relays, and never its contents. A certificate that is
+out of date is refused before it is shown to anybody.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``site.toml``: what the owner of a site allows. Everything else is refused and logged."""
+"""``site.toml``: what the owner of a site allows. Everything else is refused and logged.
+
+Beside the file stand the limits on what may go out, and the list of the sites with which data were added up so far.
+"""
 
 from __future__ import annotations
 

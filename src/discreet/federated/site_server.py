@@ -1,4 +1,7 @@
-"""``discreet federated serve``: a site answers over HTTPS, to analysts whose certificate its authority vouches for."""
+"""``discreet federated serve``: a site answers over HTTPS, to analysts whose certificate its authority vouches for.
+
+For trials on one machine a site runs in a process of its own: ``python -m discreet.federated.site_server``.
+"""
 
 from __future__ import annotations
 

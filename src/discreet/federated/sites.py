@@ -47,7 +47,7 @@ from discreet.federated.site_rules import OwnerLimits, SiteFile, SiteSets
 
 # Importing these enters their roles and quantities.
 _ENTERED = (
-    counts_over_sites, generalized_linear, moments_over_sites, ranks_over_sites, counts_over_sites, ranks_over_sites, robust_errors,
+    counts_over_sites, generalized_linear, moments_over_sites, ranks_over_sites, robust_errors,
     shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0

@@ -1,4 +1,4 @@
-"""What the checks found: pass, review or fail, with the reason and the cells it is about."""
+"""What the checks found: pass, review or fail, with the reason and the cells it is about, and where they stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of counts: cross tables, proportions, and what can be done where they fail."""
+"""Tables of counts: cross tables, proportions, and what can be done where they fail, noise by cell keys included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The counts of a finished table: low ones, empty cells, full lines, and hidden cells that follow from totals."""
+"""The counts of a finished table: low ones, empty cells, full lines, and hidden cells that follow from totals.
+
+Shares and means of indicators are counts too, as soon as the number of people behind them is known.
+"""
 
 from __future__ import annotations
 
@@ -205,7 +208,7 @@ def _worked_out(unseen: Flags, lines: list[tuple[Flags, float]]) -> Flags:
     return found
 
 
-# Shares and means of indicators in a finished table: with the number of people behind them they are counts.
+# Shares, and means of indicators.
 
 
 _MEANS = {"mean", "means", "average", "avg", "mittelwert", "moyenne", "media", "durchschnitt"}

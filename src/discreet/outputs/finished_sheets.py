@@ -1,4 +1,4 @@
-"""What a table of a finished file is made of: its header, its labels, its numbers, and what is suppressed."""
+"""What a table of a finished file is made of: header, labels, numbers, what names say, and what is suppressed."""
 
 from __future__ import annotations
 

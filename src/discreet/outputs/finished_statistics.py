@@ -1,4 +1,4 @@
-"""Minima, maxima, quantiles and spread in a finished table."""
+"""Statistics in finished files: extremes, quantiles and spread, survival curves and models, printed models included."""
 
 from __future__ import annotations
 

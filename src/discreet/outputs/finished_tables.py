@@ -1,4 +1,4 @@
-"""Judge the tables of a finished file by what their names and numbers say.
+"""Judge the tables of a finished file by what their names and numbers say, and tell them from lists of people.
 
 Every number is held against the rules of the statbarn that its name (or that of its row) puts it into: counts and
 shares as frequencies, minima and maxima as endpoints, quantiles by the people between them, numbers at risk as survival
@@ -120,8 +120,8 @@ def _left_over(view: View, something: bool) -> list[Finding]:
 
 # Is this file a table of results, or are its rows people?
 #
-# A table has one row a cell: its labels name each row once, and nearly every combination of them is there. Records repeat
-# their categories, or are told apart by an identifier only, or have a value of their own in column after column.
+# A table has one row a cell: its labels name each row once, and nearly every combination of them is there. Records
+# repeat their categories, or are told apart by an identifier only, or have a value of their own in column after column.
 
 
 _FEW_ROWS = 15

@@ -1,4 +1,4 @@
-"""One output of a session: its numbers, its status, and what a checker needs to know."""
+"""One output of a session: its numbers, its status, how its table is laid out, and its sheet in a workbook."""
 
 from __future__ import annotations
 

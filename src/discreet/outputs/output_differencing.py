@@ -190,10 +190,10 @@ def _block_sums(table: Floats, down: Integers, across: Integers) -> Floats:
 
 # Whose records stand behind an output, and how do those of two outputs lie to each other?
 #
-# Numbers of people say little: two outputs on 1,000 people each may be about the same people, about 999 that they share,
-# or about nobody in common. So the records themselves are compared. Within one file a record is in an output when it fits
-# its filter and has the values that the statistic needs; that is asked of the engine, and only the cells come back. Two
-# files are laid beside each other by the content of the columns they share.
+# Numbers of people say little: two outputs on 1,000 people each may be about the same people, about 999 that they
+# share, or about nobody in common. So the records themselves are compared. Within one file a record is in an output
+# when it fits its filter and has the values that the statistic needs; that is asked of the engine, and only the cells
+# come back. Two files are laid beside each other by the content of the columns they share.
 
 
 _RECORD = "record of the file"

@@ -1,4 +1,4 @@
-"""Keeping the outputs of a session: names, times, differencing, exceptions, and the package in the end."""
+"""What every session does: keep outputs (names, times, differencing, exceptions, the package), and answer on models."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def write_assessment(assessment: Assessment, path: Path) -> Path:
     return written_page(path, render_assessment(assessment))
 
 
-# The findings of the report, worked out from an assessment before any HTML is written.
+# The findings, worked out from an assessment before any HTML is written.
 #
 # A measure this module has never heard of is shown by its own words; the template only lays out what it is given.
 

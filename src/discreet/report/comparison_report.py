@@ -95,7 +95,7 @@ def _provenance(comparison: Comparison) -> list[tuple[str, str]]:
     return [("SHA-256 of the original", first), *released, *rest]
 
 
-# The parts of the report of a comparison, worked out before any HTML is written.
+# The parts of the report, worked out before any HTML is written.
 
 
 _PICTURES_A_KIND = 2

@@ -1,4 +1,4 @@
-"""Colors and words that all pictures share."""
+"""Bars, dots, points, lines, grids and contours, drawn; with the colors, words and scales that all pictures share."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def nice_ticks(low: float, high: float, most: int = 4) -> list[float]:
     return [float(f"{place * step:.10g}") for place in range(first, max(last, first + 1) + 1)]
 
 
-# Bars, drawn.
+# Bars.
 
 
 _FEWEST_PLACES = 5
@@ -151,7 +151,7 @@ def _colors(chart: Bars) -> list[str]:
     return [RISK if risky else BAR for risky in chart.at_risk]
 
 
-# Dots on one scale, and points on two, drawn.
+# Dots on one scale, and points on two.
 
 
 _DOT = 8.0
@@ -261,7 +261,7 @@ def _rarity(chance: float) -> str:
     return f"1 in {10**power:,}" if power <= 5 else f"1 in 10{str(power).translate(_RAISED)}"
 
 
-# Lines along an axis, and grids, drawn.
+# Lines along an axis, and grids.
 
 
 _DASHES = ("solid", "dashed", "dotted", "dashdot")
@@ -381,7 +381,7 @@ def _tick(value: float, as_share: bool) -> str:
     return compact(percent(value)) if as_share else shown(float(f"{value:.3g}"))
 
 
-# Contours of densities, drawn.
+# Contours of densities.
 
 
 _CONTOUR_DASHES = ("solid", "dashed")

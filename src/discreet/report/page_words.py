@@ -1,4 +1,4 @@
-"""Plain words for roles, the glossary, and how values and counts are written on a page."""
+"""Plain words for roles, the glossary, how values are written on a page, what fixes an assessment, and references."""
 
 from __future__ import annotations
 

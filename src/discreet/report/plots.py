@@ -1,4 +1,4 @@
-"""The ink: a chart as a Matplotlib figure, or as small SVG text that follows the colors of the page.
+"""Which picture helps, and a chart as a Matplotlib figure, or as small SVG text that follows the colors of the page.
 
 Nothing here touches Matplotlib's global state. The same measure gives the same bytes.
 """
@@ -198,9 +198,6 @@ def _draw(axes: Axes, chart: Chart) -> None:
 
 
 # Which picture helps: chosen by what a measure holds.
-
-
-__all__ = ["Chart", "chart_of", "charts_of"]
 
 
 def charts_of(measure: Measure) -> tuple[Chart, ...]:

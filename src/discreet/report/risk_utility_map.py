@@ -1,4 +1,4 @@
-"""A map of risk and cost, drawn."""
+"""Maps of risk and cost, drawn: of releases side by side, and of the plans of a search."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class _Labels:
         return round(outside + 10 * covered, 6)
 
 
-# The risk-utility map: what each plan leaves of the risk, and what it costs.
+# What each plan of a search leaves of the risk, and what it costs.
 
 
 def draw_map(search: Search) -> Figure:

@@ -1,4 +1,4 @@
-"""The page of a joint analysis: what came out, what every party learned, and how much was passed between them."""
+"""The short pages: of a joint analysis, of a privacy budget, and of a synthesis that was attacked."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def _label(name: str) -> str:
     return _LABELS.get(name) or label_of(name)
 
 
-# The parts of a table report, worked out before any HTML is written: the grids of cells, the cards, the words.
+# The parts of the report, worked out before any HTML is written: the grids of cells, the cards, the words.
 
 
 _MOST_ROWS = 60

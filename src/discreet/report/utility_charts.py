@@ -1,4 +1,7 @@
-"""Pictures of what became of margins, tables and relations: heat maps, distribution functions, contours, pairs."""
+"""Pictures of what became of margins, tables and relations, and of how well files are told apart.
+
+Heat maps, distribution functions, contours, pairs; scores of propensity, and answers beside the original's.
+"""
 
 from __future__ import annotations
 
@@ -283,7 +286,7 @@ _BY_NAME: dict[str, Callable[[Measure], Iterator[Chart]]] = {
 }
 
 
-# Pictures of how well files are told apart, and of answers that a release gives beside the original's.
+# How well files are told apart, and answers that a release gives beside the original's.
 
 
 _MOST_VARIABLES = 15

@@ -1,4 +1,7 @@
-"""What to do next, in plain words, from what the measures found: this file's columns, its numbers, and the command."""
+"""What to do next, in plain words, from what the measures found: this file's columns, its numbers, and the command.
+
+Keys that make people stand out are told less precisely: which ones, how far, and who would still stand out then.
+"""
 
 from __future__ import annotations
 

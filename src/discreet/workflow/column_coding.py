@@ -1,4 +1,4 @@
-"""Code columns less precisely, by the treatments that a plan would use, and say what that loses."""
+"""Code columns less precisely, by the treatments that a plan would use, and say what that loses and what to group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An original and one release, made ready for the questions of a comparison; and how one of them is asked."""
+"""An original and one release, of any size, made ready for the questions of a comparison; and how one is asked."""
 
 from __future__ import annotations
 

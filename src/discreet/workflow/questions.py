@@ -198,19 +198,6 @@ def _for_scenario(data: Microdata, keys: tuple[str, ...]) -> Microdata:
 # What may not be there to judge a rule by, and the way out; each is known by its name, not by its words.
 
 
-__all__ = [
-    "HOLDOUT",
-    "LABELS",
-    "MODEL",
-    "ORIGINAL",
-    "POPULATION",
-    "POPULATION_SIZE",
-    "TARGET",
-    "WHOSE",
-    "Lack",
-]
-
-
 @dataclass(frozen=True)
 class Lack:
     """What is lacking, and where the rule can be judged."""

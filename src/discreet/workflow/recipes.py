@@ -1,4 +1,7 @@
-"""A recipe: which coding each column gets, and how the rest is protected. It turns into a plan."""
+"""A recipe: which coding each column gets, and how the rest is protected. It turns into a plan.
+
+What it aims at are the rules of a policy, and numbers that one person has alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found: the plan to take, what each step buys and costs, and what else could be done."""
+"""What was found, and why: the plan to take, what each step buys and costs, and what else could be done."""
 
 from __future__ import annotations
 

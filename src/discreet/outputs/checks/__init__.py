@@ -1,4 +1,4 @@
-"""One module a statbarn: pure functions on counts and contributions."""
+"""Checks by statbarn: pure functions on counts and contributions."""
 
 from discreet.outputs.checks.frequencies import (
     check_counts,

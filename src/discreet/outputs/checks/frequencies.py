@@ -1,4 +1,4 @@
-"""Statbarn a: may these counts go out?
+"""Statbarns a and e: may these counts go out, and a ratio that was computed from counts?
 
 A count is the number of *distinct people* in a cell, unweighted. A cell with few of them is low; an empty cell says
 that nobody is like that; a line whose whole total lies in one cell says that everybody is; a suppressed cell must

@@ -1,4 +1,4 @@
-"""Statbarn g: is this model really a model?
+"""Statbarns g and h: is this model really a model, and may a test go out?
 
 A coefficient mixes all records with weights that nobody can undo, given enough degrees of freedom. What fails is what
 is not really a model: too few degrees of freedom, a table in disguise (as many parameters as there are combinations of

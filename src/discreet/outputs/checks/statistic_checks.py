@@ -1,4 +1,4 @@
-"""Statbarn b: may these quantiles go out?
+"""Statbarns b, c, i, j and l: may these quantiles, extremes, modes, moments or measures of inequality go out?
 
 Between published quantiles (and beyond the first and last) at least the threshold of people must lie; a quantile that
 is exactly one person's value is shown to a human unless it is rounded.
@@ -230,8 +230,8 @@ def check_ties(
 
 # Statbarn j: may the most common value go out?
 #
-# It may, unless everybody in the group has it, or so few have it that it is their own value: where nobody shares a value
-# with anybody, every value is a mode. Several modes are all reported. How often the mode occurs is a count.
+# It may, unless everybody in the group has it, or so few have it that it is their own value: where nobody shares a
+# value with anybody, every value is a mode. Several modes are all reported. How often the mode occurs is a count.
 
 
 def check_modes(

@@ -1,7 +1,8 @@
-"""Statbarn d: does one contributor, or two, make up most of a total or mean?
+"""Statbarns d and k: does one contributor, or two, make up most of a total, a mean or an index of concentration?
 
 A mean is checked on the same contributions as its total, and a ratio on those of its numerator and denominator. The
-counts behind them obey the rules of frequencies. The rules themselves live in `discreet.numerics.dominance`.
+counts behind them obey the rules of frequencies. The rules themselves live in `discreet.numerics.dominance`. Where a
+variable has few values only, its total is a frequency, and is checked as one.
 """
 
 from __future__ import annotations
@@ -262,9 +263,9 @@ def check_concentration(
 # Statbarns d and i, for a variable with few values: does its total, mean or spread print a count of people?
 #
 # The total of an indicator (0 and 1) is a frequency, and its mean a ratio of two frequencies; so are those of any two
-# values, after scaling. Of the few values of a small count they say almost as much: where nearly everybody has the lowest
-# (or highest) value, what is left over is the few who have not. So the rules of frequencies hold: how many are above the
-# lowest value, how many below the highest, and whether everybody is at one end.
+# values, after scaling. Of the few values of a small count they say almost as much: where nearly everybody has the
+# lowest (or highest) value, what is left over is the few who have not. So the rules of frequencies hold: how many are
+# above the lowest value, how many below the highest, and whether everybody is at one end.
 
 
 MOST_VALUES = 20

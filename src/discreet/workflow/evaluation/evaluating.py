@@ -1,4 +1,4 @@
-"""``evaluate``: generators on data sets, repeated, measured, kept, and put together."""
+"""``evaluate``: generators on data sets, repeated, measured in as many processes as asked for, kept, put together."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def evaluate(
 
 # Run cells one after the other or in several processes, each with one thread; a process that dies loses one cell.
 #
-# Under limits every cell has a process of its own: what one generator leaves in memory (a library of networks takes more
-# than a gigabyte) would otherwise count against the next, or hide what the next takes.
+# Under limits every cell has a process of its own: what one generator leaves in memory (a library of networks takes
+# more than a gigabyte) would otherwise count against the next, or hide what the next takes.
 
 
 _THREADS = (

@@ -1,4 +1,4 @@
-"""One file, all generators: the study that ``discreet evaluate FILE --generators default`` runs.
+"""Studies ready to run: one file with all generators, and one release beside its original.
 
 Generators stand with their defaults beside anchors that anybody can see through: uniform draws and columns drawn by
 themselves (what a worthless generator has), records drawn with replacement and a small sample of the real file (what

@@ -1,4 +1,4 @@
-"""One cell of a study: a generator, fitted to a data set with one seed, and everything that is measured on it."""
+"""One cell of a study: a generator, fitted to a data set with one seed, what is measured on it, and how it is kept."""
 
 from __future__ import annotations
 

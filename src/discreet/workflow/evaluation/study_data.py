@@ -1,4 +1,4 @@
-"""The data sets of a study: where they lie, what their columns mean, and how they are split."""
+"""The data sets of a study: where they lie, what their columns mean, how they are split, or drawn from a population."""
 
 from __future__ import annotations
 
