@@ -20,7 +20,8 @@ from discreet.core.cards import all_cards, card_of, load_cards
 from discreet.core.figure_words import heading_of, label_of, words_at
 from discreet.report.chapters import CHAPTERS
 from discreet.workflow.catalog import catalog
-from discreet.workflow.evaluation.study_metrics import Metric, measures_known, usual_metrics
+from discreet.workflow.evaluation import Metric
+from discreet.workflow.evaluation.study_metrics import measures_known, usual_metrics
 
 SOURCE = Path(discreet.__file__).parent
 CENTRAL = (

@@ -7,9 +7,7 @@ import polars as pl
 import pytest
 
 from discreet.synth import Sequential
-from discreet.workflow.evaluation import DataSet, Study, evaluate
-from discreet.workflow.evaluation.study_generators import Generator
-from discreet.workflow.evaluation.study_metrics import Metric
+from discreet.workflow.evaluation import DataSet, Generator, Metric, Study, evaluate
 
 
 def floor(folder, name, frame):

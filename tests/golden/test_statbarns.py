@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.outputs.checks import check_dof, check_model, check_quantiles, check_totals, publishable
-from discreet.outputs.checks.frequencies import check_counts, check_ratio, odds_ratio_of
+from discreet.outputs.checks import (
+    check_counts,
+    check_dof,
+    check_model,
+    check_quantiles,
+    check_ratio,
+    check_totals,
+    odds_ratio_of,
+    publishable,
+)
 from discreet.outputs.checks.survival_curves import check_survival, grouped, of_table
 from discreet.outputs.register import OutputRegister, Registered
 from discreet.outputs.statbarns import barns, classify

@@ -12,12 +12,16 @@ from discreet.outputs import OutputPolicy
 from discreet.outputs.checks import (
     check_concentration,
     check_correlation,
+    check_counts,
     check_extremes,
     check_inequality,
+    check_margins,
     check_model,
     check_modes,
     check_per_unit,
+    check_proportions,
     check_quantiles,
+    check_ratio,
     check_shape,
     check_survival,
     check_test,
@@ -27,14 +31,7 @@ from discreet.outputs.checks import (
     kaplan_meier,
     publishable,
 )
-from discreet.outputs.checks.frequencies import (
-    _peeled,
-    check_counts,
-    check_margins,
-    check_proportions,
-    check_ratio,
-    determined,
-)
+from discreet.outputs.checks.frequencies import _peeled, determined
 from discreet.outputs.checks.survival_curves import grouped
 from discreet.outputs.mitigations import merged_levels, rounded, secondary_cells
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.synth import Sequential
-from discreet.workflow.evaluation import DataSet, Study, evaluate
-from discreet.workflow.evaluation.study_generators import Generator
-from discreet.workflow.evaluation.study_metrics import Model
+from discreet.workflow.evaluation import DataSet, Generator, Model, Study, evaluate
 
 
 @pytest.mark.slow

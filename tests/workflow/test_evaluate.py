@@ -22,14 +22,21 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Band, Plan
 from discreet.synth import Sequential
 from discreet.utility.detection import detection
-from discreet.workflow.evaluation import DataSet, Study, evaluating
+from discreet.workflow.evaluation import (
+    DataSet,
+    Generator,
+    Metric,
+    Model,
+    Study,
+    evaluate,
+    evaluating,
+    usual_metrics,
+)
 from discreet.workflow.evaluation import evaluating as the_call
-from discreet.workflow.evaluation.evaluating import evaluate
 from discreet.workflow.evaluation.evaluation_result import _ranks
 from discreet.workflow.evaluation.study_cells import used_by
 from discreet.workflow.evaluation.study_data import Split, parts_of
-from discreet.workflow.evaluation.study_generators import Generator
-from discreet.workflow.evaluation.study_metrics import Metric, Model, measures_known, usual_metrics
+from discreet.workflow.evaluation.study_metrics import measures_known
 
 EXAMPLE = """
 title = "Four ways to synthesize Adult"
@@ -559,9 +566,7 @@ def test_one_reason_for_many_failures_is_told_once(folder):
 
 
 def test_a_small_sample_is_an_anchor_and_the_page_says_what_each_is_good_for(tmp_path):
-    from discreet.workflow.evaluation import Study
-    from discreet.workflow.evaluation.evaluating import evaluate
-    from discreet.workflow.evaluation.study_generators import Generator
+    from discreet.workflow.evaluation import Generator, Study, evaluate
 
     study = Study(
         data=[DataSet("adult", rows=400, columns=["age", "sex", "income"])],

@@ -13,10 +13,7 @@ from discreet import Microdata
 from discreet.cli import app
 from discreet.core.errors import ParameterError
 from discreet.synth import MultiTable, MultiTableRelease, Relational, Sequential
-from discreet.workflow.evaluation import DataSet, Study, evaluate
-from discreet.workflow.evaluation.ready_studies import released_study
-from discreet.workflow.evaluation.study_generators import Generator
-from discreet.workflow.evaluation.study_metrics import Metric
+from discreet.workflow.evaluation import DataSet, Generator, Metric, Study, evaluate, released_study
 
 SCHEMA = """
 [tables.account]

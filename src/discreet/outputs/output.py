@@ -265,7 +265,7 @@ def flags_of(
 
     Examples
     --------
-    >>> from discreet.outputs.checks.frequencies import check_counts
+    >>> from discreet.outputs.checks import check_counts
     >>> flags_of((2, 2), check_counts([[12, 9], [0, 30]])).tolist()
     [['C', 'A'], ['C', 'C']]
     """
