@@ -21,11 +21,7 @@ from pathlib import Path
 import polars as pl
 
 from discreet import read
-from discreet.workflow.evaluation import DataSet, Study
-from discreet.workflow.evaluation.evaluating import evaluate
-from discreet.workflow.evaluation.evaluation_result import Evaluation
-from discreet.workflow.evaluation.ready_studies import benchmark
-from discreet.workflow.evaluation.study_generators import Generator
+from discreet.workflow.evaluation import DataSet, Evaluation, Generator, Study, benchmark, evaluate
 
 FOLDER = Path(os.environ.get("DISCREET_TEST_DATA", "."))
 NIST = (

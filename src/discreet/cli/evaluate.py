@@ -109,9 +109,8 @@ def evaluate(
     """Run a study of generators and say which keeps the data usable, and which gives people away."""
     from dataclasses import replace
 
-    from discreet.workflow.evaluation import Study
-    from discreet.workflow.evaluation.evaluating import evaluate as run_study
-    from discreet.workflow.evaluation.ready_studies import benchmark
+    from discreet.workflow.evaluation import Study, benchmark
+    from discreet.workflow.evaluation import evaluate as run_study
 
     if fresh and retry:
         raise ParameterError("--fresh runs everything again; leave out --retry.")
@@ -169,7 +168,7 @@ def evaluate(
 def _of_release(
     original: Path, release: Path, roles: dict[str, str | None], target: str | None, more: dict[str, Any]
 ) -> Any:
-    from discreet.workflow.evaluation.ready_studies import released_study
+    from discreet.workflow.evaluation import released_study
 
     return released_study(
         original,
