@@ -2,7 +2,7 @@
 
 A proof of differential privacy is about a law of the noise. Floating-point draws do not have that law, and draws from a
 seed can be drawn again by whoever has the seed. So an epsilon is claimed in this package only for draws that are made
-here (`discreet.dp.coins`, `discreet.dp.samplers`, `discreet.dp.choosing`), in whole numbers, from the operating
+here (`discreet.dp.coins`, `discreet.dp.samplers`, `discreet.dp.coins`), in whole numbers, from the operating
 system's entropy (`discreet.dp.entropy`).
 """
 

@@ -18,16 +18,10 @@ from discreet.dp.calibration import (
 from discreet.dp.calibration import (
     zcdp_from as zcdp_from,
 )
-from discreet.dp.choosing import chosen_privately as chosen_privately
-from discreet.dp.coins import (
-    bernoulli as bernoulli,
-)
-from discreet.dp.coins import (
-    bernoulli_exp as bernoulli_exp,
-)
-from discreet.dp.coins import (
-    uniform_below as uniform_below,
-)
+from discreet.dp.coins import bernoulli as bernoulli
+from discreet.dp.coins import bernoulli_exp as bernoulli_exp
+from discreet.dp.coins import chosen_privately as chosen_privately
+from discreet.dp.coins import uniform_below as uniform_below
 from discreet.dp.costs import Cost as Cost
 from discreet.dp.cube_noise import cube_noise as cube_noise
 from discreet.dp.entropy import (
