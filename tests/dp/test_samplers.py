@@ -12,7 +12,7 @@ from scipy import stats
 
 from discreet import dp
 from discreet.core.errors import DiscreetError
-from discreet.dp import samplers, single_draws
+from discreet.dp import samplers
 
 MANY = 60_000
 
@@ -199,6 +199,6 @@ def test_one_draw_is_that_of_many_of_which_there_is_one(epsilon, seed):
 
 
 def test_a_run_that_cannot_occur_is_refused_for_one_draw_too(monkeypatch):
-    monkeypatch.setattr(single_draws, "_stops_at_odd", lambda *_: True)
+    monkeypatch.setattr(samplers, "_stops_at_odd", lambda *_: True)
     with pytest.raises(DiscreetError, match="broken"):
         dp.discrete_laplace(Fraction(1), 1, words(1))

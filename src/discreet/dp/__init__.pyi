@@ -23,7 +23,6 @@ from discreet.dp.coins import bernoulli_exp as bernoulli_exp
 from discreet.dp.coins import chosen_privately as chosen_privately
 from discreet.dp.coins import uniform_below as uniform_below
 from discreet.dp.costs import Cost as Cost
-from discreet.dp.cube_noise import cube_noise as cube_noise
 from discreet.dp.entropy import (
     Stream as Stream,
 )
@@ -79,24 +78,13 @@ from discreet.dp.regression import (
 from discreet.dp.regression import (
     smoothed_check_loss as smoothed_check_loss,
 )
-from discreet.dp.samplers import (
-    discrete_gaussian as discrete_gaussian,
-)
-from discreet.dp.samplers import (
-    discrete_laplace as discrete_laplace,
-)
-from discreet.dp.samplers import (
-    poisson as poisson,
-)
-from discreet.dp.samplers import (
-    rounded_laplace as rounded_laplace,
-)
-from discreet.dp.samplers import (
-    shuffled as shuffled,
-)
-from discreet.dp.samplers import (
-    weighted_rows as weighted_rows,
-)
+from discreet.dp.samplers import cube_noise as cube_noise
+from discreet.dp.samplers import discrete_gaussian as discrete_gaussian
+from discreet.dp.samplers import discrete_laplace as discrete_laplace
+from discreet.dp.samplers import poisson as poisson
+from discreet.dp.samplers import rounded_laplace as rounded_laplace
+from discreet.dp.samplers import shuffled as shuffled
+from discreet.dp.samplers import weighted_rows as weighted_rows
 from discreet.dp.selecting import Chosen as Chosen
 from discreet.dp.selecting import SparseVector as SparseVector
 from discreet.dp.selecting import choose as choose

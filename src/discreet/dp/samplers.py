@@ -8,9 +8,10 @@ the law is the one that a proof speaks of, to the last digit. The methods are th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,6 @@ from discreet.dp.coins import (
     uniform_below,
 )
 from discreet.dp.entropy import Words, os_words
-from discreet.dp.single_draws import LONGEST_RUN, held_words, one_discrete_laplace
 
 _AT_ONCE = 1 << 20
 _FEW = 24  # draws that are faster one by one
@@ -306,3 +306,146 @@ def _check_grid(epsilon: Fraction) -> None:
         raise ParameterError(
             "epsilon must be a fraction as rational_epsilon gives it, for draws to be exact."
         )
+
+
+# One draw at a time: what `discreet.dp.samplers` draws for many, without arrays.
+#
+# A single noisy answer is what people ask for most, and arrays of one place cost ten times the draw itself. Every
+# function takes the same words in the same order as its neighbor for many, so that one draw is the same number whichever
+# drew it: one law, proved once. A test holds the two against each other.
+
+
+_HELD = 64
+LONGEST_RUN = 2**12
+"""A run of so many has the chance exp(-4096); below it every number stays within 63 bits."""
+
+
+def held_words(words: Words) -> Words:
+    """Give words one at a time from a few that are fetched together.
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> len(held_words(os_words)(1))
+    1
+    """
+    held: list[int] = []
+
+    def one(_: int) -> Any:
+        if not held:
+            held.extend(words(_HELD).tolist())
+        return (held.pop(),)
+
+    return one
+
+
+def one_below(bound: int, words: Words) -> int:
+    """Draw a whole number from 0 to ``bound`` - 1, each with the same chance.
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> one_below(1, os_words)
+    0
+    """
+    unused = 64 - max((bound - 1).bit_length(), 1)
+    while True:
+        drawn = int(words(1)[0]) >> unused
+        if drawn < bound:
+            return drawn
+
+
+def one_discrete_laplace(epsilon: Fraction, words: Words) -> int:
+    """Draw a whole number x with a chance proportional to exp(-``epsilon`` times the size of x).
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> abs(one_discrete_laplace(Fraction(1000), os_words))
+    0
+    """
+    while True:
+        drawn = one_one_sided(epsilon, words)
+        negative = one_below(2, words) == 1
+        # Zero would come with both signs, so the negative one is drawn again.
+        if drawn or not negative:
+            return -drawn if negative else drawn
+
+
+def one_one_sided(epsilon: Fraction, words: Words) -> int:
+    """Draw a whole number x of 0 or more with a chance proportional to exp(-``epsilon`` x).
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> one_one_sided(Fraction(1000), os_words)
+    0
+    """
+    steps, parts = epsilon.numerator, epsilon.denominator
+    while True:
+        low = one_below(parts, words)
+        if _stops_at_odd(lambda bound=low: one_below(parts, words) < bound, words):  # type: ignore[misc]
+            break
+    high = 0
+    while _stops_at_odd(_always, words):
+        high += 1
+        if high >= LONGEST_RUN:
+            raise ParameterError("The source of random bits is broken: it gave a run that cannot occur.")
+    return (low + parts * high) // steps
+
+
+def _always() -> bool:
+    return True
+
+
+def _stops_at_odd(yes: Callable[[], bool], words: Words) -> bool:
+    """Say yes with chance exp(-p), where ``yes()`` says yes with chance p: von Neumann's game."""
+    k = 1
+    while True:
+        on = yes()
+        # Drawn whatever was said, as for many at once.
+        if k > 1 and one_below(k, words) != 0:
+            on = False
+        if not on:
+            return k % 2 == 1
+        k += 1
+
+
+# Noise for several numbers at once when each can move as far as the largest: the K-norm mechanism of the cube.
+#
+# Method: Hardt and Talwar (2010), and Awan and Slavković (2020) for sums that a regression needs. A vector of whole
+# numbers z has a chance proportional to exp(-rate max |z|). Drawn exactly: first the half-width k of a cube, with chances
+# proportional to (2k + 1)^d exp(-rate k), then a point of the cube.
+
+
+def cube_noise(rate: Fraction, size: int, words: Words) -> Integers:
+    """Draw ``size`` whole numbers whose largest distance from 0 decides how likely they are together.
+
+    Parameters
+    ----------
+    rate
+        A fraction as `discreet.dp.rational_epsilon` gives it: epsilon by the largest distance that one unit can move
+        any of the numbers.
+    size
+        How many numbers.
+    words
+        The source of bits.
+
+    Notes
+    -----
+    A cube of half-width k is proposed by the sum of d + 1 one-sided draws, which has chances proportional to
+    (k + d choose d) exp(-rate k), and taken with the chance (2k + 1)^d / (2^d (k + 1) … (k + d)), which is at most 1
+    and a fraction. A point lies in all cubes that are wide enough, so their sum falls with exp(-rate) a step.
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> len(cube_noise(Fraction(1, 8), 5, os_words))
+    5
+    """
+    while True:
+        two_sided = discrete_laplace(rate, size + 1, words)
+        width = int(np.where(two_sided >= 0, two_sided, -two_sided - 1).sum())
+        taken = Fraction((2 * width + 1) ** size, 2**size * math.prod(range(width + 1, width + size + 1)))
+        if bernoulli([taken], np.zeros(1, dtype=np.int64), words)[0]:
+            return uniform_below(2 * width + 1, size, words) - width

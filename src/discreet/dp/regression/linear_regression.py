@@ -26,11 +26,10 @@ from discreet.core.wording import shown
 from discreet.dp.asking import Ask
 from discreet.dp.budget import noise_rate, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
-from discreet.dp.cube_noise import cube_noise
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
 from discreet.dp.regression.design import Bounds, Design, Missing, Records, read_records
-from discreet.dp.samplers import discrete_laplace
+from discreet.dp.samplers import cube_noise, discrete_laplace
 from discreet.engine import like
 from discreet.microdata import Microdata
 
