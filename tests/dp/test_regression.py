@@ -301,7 +301,7 @@ def _divergence(p: np.ndarray, q: np.ndarray, order: int) -> float:
 )
 def test_subsampled_steps_cost_no_more_than_is_counted(noise, rate, order):
     """The closed form is met by continuous noise, and the bound is not passed by discrete noise, both ways."""
-    from discreet.dp.subsampling import _divergence as counted
+    from discreet.dp.calibration import _divergence as counted
 
     fine = 400
     grid = np.arange(-60 * fine, 60 * fine + 1) / fine

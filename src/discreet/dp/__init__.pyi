@@ -1,23 +1,15 @@
 from discreet.dp.accounting import Total as Total
 from discreet.dp.accounting import together as together
 from discreet.dp.auditing import audit as audit
-from discreet.dp.budget import checked_epsilon as checked_epsilon
-from discreet.dp.budget import rational_epsilon as rational_epsilon
-from discreet.dp.calibration import (
-    epsilon_from_zcdp as epsilon_from_zcdp,
-)
-from discreet.dp.calibration import (
-    gaussian_delta as gaussian_delta,
-)
-from discreet.dp.calibration import (
-    gaussian_sigma as gaussian_sigma,
-)
-from discreet.dp.calibration import (
-    largest_rho as largest_rho,
-)
-from discreet.dp.calibration import (
-    zcdp_from as zcdp_from,
-)
+from discreet.dp.calibration import checked_epsilon as checked_epsilon
+from discreet.dp.calibration import epsilon_from_zcdp as epsilon_from_zcdp
+from discreet.dp.calibration import gaussian_delta as gaussian_delta
+from discreet.dp.calibration import gaussian_sigma as gaussian_sigma
+from discreet.dp.calibration import largest_rho as largest_rho
+from discreet.dp.calibration import rational_epsilon as rational_epsilon
+from discreet.dp.calibration import subsampled_gaussian_epsilon as subsampled_gaussian_epsilon
+from discreet.dp.calibration import subsampled_gaussian_noise as subsampled_gaussian_noise
+from discreet.dp.calibration import zcdp_from as zcdp_from
 from discreet.dp.coins import bernoulli as bernoulli
 from discreet.dp.coins import bernoulli_exp as bernoulli_exp
 from discreet.dp.coins import chosen_privately as chosen_privately
@@ -88,9 +80,3 @@ from discreet.dp.samplers import weighted_rows as weighted_rows
 from discreet.dp.selecting import Chosen as Chosen
 from discreet.dp.selecting import SparseVector as SparseVector
 from discreet.dp.selecting import choose as choose
-from discreet.dp.subsampling import (
-    subsampled_gaussian_epsilon as subsampled_gaussian_epsilon,
-)
-from discreet.dp.subsampling import (
-    subsampled_gaussian_noise as subsampled_gaussian_noise,
-)

@@ -11,7 +11,7 @@ from discreet.core.arrays import Integers
 from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled, stands
 from discreet.core.randomness import generator
 from discreet.core.results import Measure
-from discreet.dp.budget import checked_epsilon, noise_rate, rational_epsilon
+from discreet.dp.calibration import checked_epsilon, noise_rate, rational_epsilon
 from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words

@@ -22,12 +22,13 @@ from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 from discreet.core.wording import shown
-from discreet.dp.budget import noise_rate, rational_epsilon
 from discreet.dp.calibration import (
     Calibration,
     discrete_gaussian_delta,
     gaussian_sigma,
     largest_rho,
+    noise_rate,
+    rational_epsilon,
 )
 from discreet.dp.coins import uniform_below
 from discreet.dp.costs import Adjacency, Cost

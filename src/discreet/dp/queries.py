@@ -23,7 +23,7 @@ from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.dp.asking import Ask
-from discreet.dp.budget import rational_epsilon
+from discreet.dp.calibration import rational_epsilon
 from discreet.dp.coins import chosen_privately
 from discreet.dp.contributions import Range, bounded_cells
 from discreet.dp.ledger import Ledger

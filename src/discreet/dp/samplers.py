@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
-from discreet.dp.budget import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
+from discreet.dp.calibration import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
 from discreet.dp.coins import (
     WORD,
     Chances,

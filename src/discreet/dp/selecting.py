@@ -20,7 +20,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, settled
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
-from discreet.dp.budget import rational_epsilon
+from discreet.dp.calibration import rational_epsilon
 from discreet.dp.coins import bernoulli_exp, chosen_privately
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.grid import grid_for

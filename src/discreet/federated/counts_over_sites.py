@@ -21,7 +21,7 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
-from discreet.dp.budget import checked_epsilon
+from discreet.dp.calibration import checked_epsilon
 from discreet.dp.mechanisms import laplace
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets

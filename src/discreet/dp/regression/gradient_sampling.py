@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.dp.budget import rational_epsilon
+from discreet.dp.calibration import rational_epsilon
 from discreet.dp.coins import chosen_privately
 from discreet.dp.entropy import Words
 from discreet.dp.regression.check_loss import CheckLoss, smoothed_check_loss

@@ -24,7 +24,7 @@ from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.dp.asking import Ask
-from discreet.dp.budget import noise_rate, rational_epsilon
+from discreet.dp.calibration import noise_rate, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST

@@ -12,13 +12,11 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.randomness import fresh_seed, generator
-from discreet.dp.budget import rational_epsilon
-from discreet.dp.calibration import zcdp_from
+from discreet.dp.calibration import rational_epsilon, subsampled_gaussian_noise, zcdp_from
 from discreet.dp.mechanisms import words_of
 from discreet.dp.regression import gradient_sampling, objective_perturbation, private_descent
 from discreet.dp.regression.check_loss import CheckLoss, Kernel
 from discreet.dp.regression.design import INTERCEPT, Design
-from discreet.dp.subsampling import subsampled_gaussian_noise
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
 Calibration = Literal["accountant", "closed-form"]

@@ -22,8 +22,7 @@ from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.dp.asking import Ask
-from discreet.dp.budget import checked_epsilon, rational_epsilon
-from discreet.dp.calibration import epsilon_from_zcdp, largest_rho
+from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_rho, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
