@@ -1,5 +1,3 @@
-from discreet.dp.accounting import Total as Total
-from discreet.dp.accounting import together as together
 from discreet.dp.auditing import audit as audit
 from discreet.dp.calibration import checked_epsilon as checked_epsilon
 from discreet.dp.calibration import epsilon_from_zcdp as epsilon_from_zcdp
@@ -15,6 +13,8 @@ from discreet.dp.coins import bernoulli_exp as bernoulli_exp
 from discreet.dp.coins import chosen_privately as chosen_privately
 from discreet.dp.coins import uniform_below as uniform_below
 from discreet.dp.costs import Cost as Cost
+from discreet.dp.costs import Total as Total
+from discreet.dp.costs import together as together
 from discreet.dp.entropy import (
     Stream as Stream,
 )

@@ -32,9 +32,8 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import explained, replacing
 from discreet.core.files.locks import alone
 from discreet.core.guarantees import Spending, in_plain_words
-from discreet.dp.accounting import Total, together
 from discreet.dp.calibration import checked_epsilon
-from discreet.dp.costs import Adjacency, Cost, Unit
+from discreet.dp.costs import Adjacency, Cost, Total, Unit, together
 from discreet.dp.ledger_files import FORMAT, read_ledger, well_formed, write_ledger
 from discreet.dp.ledger_sources import Source, fingerprints, known_by
 from discreet.microdata import Microdata
