@@ -34,8 +34,15 @@ from discreet.core.files.locks import alone
 from discreet.core.guarantees import Spending, in_plain_words
 from discreet.dp.calibration import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Total, Unit, together
-from discreet.dp.ledger_files import FORMAT, read_ledger, well_formed, write_ledger
-from discreet.dp.ledger_sources import Source, fingerprints, known_by
+from discreet.dp.ledger_files import (
+    FORMAT,
+    Source,
+    fingerprints,
+    known_by,
+    read_ledger,
+    well_formed,
+    write_ledger,
+)
 from discreet.microdata import Microdata
 from discreet.policy import DELTA_TOO_LARGE, LARGEST_DELTA, Policy
 
