@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from discreet import dp
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.dp.calibration import discrete_gaussian_delta
-from discreet.dp.grid import grid_for
+from discreet.dp.mechanisms import grid_for
 
 
 @given(

@@ -28,21 +28,11 @@ from discreet.dp.entropy import (
     seeded_words as seeded_words,
 )
 from discreet.dp.ledger import Ledger as Ledger
-from discreet.dp.mechanisms import (
-    Noisy as Noisy,
-)
-from discreet.dp.mechanisms import (
-    gaussian as gaussian,
-)
-from discreet.dp.mechanisms import (
-    laplace as laplace,
-)
-from discreet.dp.mechanisms import (
-    local_laplace as local_laplace,
-)
-from discreet.dp.mechanisms import (
-    randomized_response as randomized_response,
-)
+from discreet.dp.mechanisms import Noisy as Noisy
+from discreet.dp.mechanisms import gaussian as gaussian
+from discreet.dp.mechanisms import laplace as laplace
+from discreet.dp.mechanisms import local_laplace as local_laplace
+from discreet.dp.mechanisms import randomized_response as randomized_response
 from discreet.dp.pmse_sensitivity import pmse_sensitivity as pmse_sensitivity
 from discreet.dp.private_tables import histogram as histogram
 from discreet.dp.private_tables import table as table

@@ -23,9 +23,8 @@ from discreet.core.parameters import checked
 from discreet.dp.calibration import rational_epsilon
 from discreet.dp.coins import bernoulli_exp, chosen_privately
 from discreet.dp.costs import Adjacency, Cost
-from discreet.dp.grid import grid_for
 from discreet.dp.ledger import Ledger
-from discreet.dp.mechanisms import AGAINST, entered, words_of
+from discreet.dp.mechanisms import AGAINST, entered, grid_for, words_of
 from discreet.dp.samplers import discrete_laplace, shuffled
 
 Selection = Literal["permute-and-flip", "exponential", "noisy-max"]
