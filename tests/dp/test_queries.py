@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, datasets, dp
 from discreet.core.errors import DiscreetError, ParameterError
-from discreet.dp.contributions import Range, bounded_cells
+from discreet.dp.sensitivity import Range, bounded_cells
 
 
 def people(**roles) -> Microdata:

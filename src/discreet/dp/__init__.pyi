@@ -33,7 +33,6 @@ from discreet.dp.mechanisms import gaussian as gaussian
 from discreet.dp.mechanisms import laplace as laplace
 from discreet.dp.mechanisms import local_laplace as local_laplace
 from discreet.dp.mechanisms import randomized_response as randomized_response
-from discreet.dp.pmse_sensitivity import pmse_sensitivity as pmse_sensitivity
 from discreet.dp.private_tables import histogram as histogram
 from discreet.dp.private_tables import table as table
 from discreet.dp.queries import (
@@ -70,3 +69,4 @@ from discreet.dp.samplers import weighted_rows as weighted_rows
 from discreet.dp.selecting import Chosen as Chosen
 from discreet.dp.selecting import SparseVector as SparseVector
 from discreet.dp.selecting import choose as choose
+from discreet.dp.sensitivity import pmse_sensitivity as pmse_sensitivity

@@ -12,11 +12,11 @@ from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled, stand
 from discreet.core.randomness import generator
 from discreet.core.results import Measure
 from discreet.dp.calibration import checked_epsilon, noise_rate, rational_epsilon
-from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, with_laplace_noise
+from discreet.dp.sensitivity import unit_of
 from discreet.microdata import Microdata
 
 

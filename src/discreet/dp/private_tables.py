@@ -18,8 +18,8 @@ from discreet.core.parameters import checked, distinct
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.dp.asking import Ask
-from discreet.dp.contributions import Bounded, Range, bounded_cells
 from discreet.dp.ledger import Ledger
+from discreet.dp.sensitivity import Bounded, Range, bounded_cells
 from discreet.engine import like
 from discreet.microdata import Microdata
 

@@ -25,8 +25,8 @@ from discreet.core.wording import shown
 from discreet.dp.asking import Ask
 from discreet.dp.calibration import rational_epsilon
 from discreet.dp.coins import chosen_privately
-from discreet.dp.contributions import Range, bounded_cells
 from discreet.dp.ledger import Ledger
+from discreet.dp.sensitivity import Range, bounded_cells
 from discreet.engine import collect, like, scan
 from discreet.engine.frames import remembered
 from discreet.microdata import Microdata

@@ -19,7 +19,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp import rational_epsilon
-from discreet.dp.contributions import refuse_several_records
+from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network_model import WAYS, BinLaw, CellLaw, FittedBayesianNetwork, WithinBin
 from discreet.synth.bayesian_network_structure import (

@@ -20,8 +20,8 @@ from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.contributions import Range
 from discreet.dp.entropy import refuse_seeded
+from discreet.dp.sensitivity import Range
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric
 from discreet.synth.declared_columns import pay_purely

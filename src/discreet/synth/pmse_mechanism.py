@@ -18,9 +18,8 @@ from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.contributions import refuse_several_records
 from discreet.dp.entropy import refuse_seeded
-from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
+from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity, refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import levels_of
 from discreet.synth.declared_columns import left_out_of, listed, pay_purely
@@ -96,7 +95,7 @@ class PMSEMechanism(Synthesizer):
     thresholds
         How many thresholds a number has at most.
     sensitivity
-        ``"published"`` (1/n) or ``"tight"`` (1/(2(n + 1)), half the noise); see `discreet.dp.pmse_sensitivity`.
+        ``"published"`` (1/n) or ``"tight"`` (1/(2(n + 1)), half the noise); see `discreet.dp.sensitivity`.
     n_quality_draws
         How many files are made from a vector of parameters; u is their mean. All vectors get the same random numbers,
         so that the bound on u holds for the mean as well.
@@ -408,7 +407,7 @@ def _table_pmse(original: Floats, synthetic: Floats, cuts: list[Floats]) -> floa
 #
 # Every axis-parallel tree of depth 1 to 3 over a grid of thresholds is tried, so the best is the best. Thresholds come
 # from the synthetic file, or are public, and never from the original: only then does one record move the result as
-# little as `discreet.dp.pmse_sensitivity` says. Growing a tree step by step (``greedy``) breaks that bound.
+# little as `discreet.dp.sensitivity` says. Growing a tree step by step (``greedy``) breaks that bound.
 
 
 DEEPEST = 3

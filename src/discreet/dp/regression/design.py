@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.dp.contributions import Range, unit_of
+from discreet.dp.sensitivity import Range, unit_of
 from discreet.engine import collect, scan
 from discreet.microdata import Microdata, require_microdata
 

@@ -18,7 +18,7 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.values import canonical_text
-from discreet.dp.contributions import refuse_several_records
+from discreet.dp.sensitivity import refuse_several_records
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing

@@ -19,7 +19,7 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.declared_types import all_declared
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
-from discreet.dp.contributions import unit_of
+from discreet.dp.sensitivity import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata

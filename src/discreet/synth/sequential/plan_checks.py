@@ -9,7 +9,7 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.value_gate import without_literals
-from discreet.dp.contributions import refuse_several_records
+from discreet.dp.sensitivity import refuse_several_records
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import CategoryForm, Form, as_numbers
