@@ -35,21 +35,11 @@ from discreet.dp.mechanisms import local_laplace as local_laplace
 from discreet.dp.mechanisms import randomized_response as randomized_response
 from discreet.dp.private_tables import histogram as histogram
 from discreet.dp.private_tables import table as table
-from discreet.dp.queries import (
-    count as count,
-)
-from discreet.dp.queries import (
-    mean as mean,
-)
-from discreet.dp.queries import (
-    quantiles as quantiles,
-)
-from discreet.dp.queries import (
-    total as total,
-)
-from discreet.dp.queries import (
-    variance as variance,
-)
+from discreet.dp.queries import count as count
+from discreet.dp.queries import mean as mean
+from discreet.dp.queries import quantiles as quantiles
+from discreet.dp.queries import total as total
+from discreet.dp.queries import variance as variance
 from discreet.dp.regression import (
     linear_regression as linear_regression,
 )

@@ -17,8 +17,8 @@ from discreet.core.errors import ColumnError, ParameterError, refuse_too_many_ce
 from discreet.core.parameters import checked, distinct
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.dp.asking import Ask
 from discreet.dp.ledger import Ledger
+from discreet.dp.queries import Ask
 from discreet.dp.sensitivity import Bounded, Range, bounded_cells
 from discreet.engine import like
 from discreet.microdata import Microdata

@@ -23,11 +23,11 @@ from discreet.core.guarantees import DifferentialPrivacy, settled, stands
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.dp.asking import Ask
 from discreet.dp.calibration import noise_rate, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
+from discreet.dp.queries import Ask
 from discreet.dp.regression.design import Bounds, Design, Missing, Records, read_records
 from discreet.dp.samplers import cube_noise, discrete_laplace
 from discreet.engine import like

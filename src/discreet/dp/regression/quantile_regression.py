@@ -21,11 +21,11 @@ from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.dp.asking import Ask
 from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_rho, rational_epsilon
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
+from discreet.dp.queries import Ask
 from discreet.dp.regression.check_loss import Kernel, checked_quantile, checked_smoothing
 from discreet.dp.regression.design import Bounds, Design, Missing, read_records
 from discreet.dp.regression.gradient_sampling import Proper
