@@ -56,7 +56,7 @@ from discreet.dp.samplers import poisson as poisson
 from discreet.dp.samplers import rounded_laplace as rounded_laplace
 from discreet.dp.samplers import shuffled as shuffled
 from discreet.dp.samplers import weighted_rows as weighted_rows
-from discreet.dp.selecting import Chosen as Chosen
-from discreet.dp.selecting import SparseVector as SparseVector
-from discreet.dp.selecting import choose as choose
+from discreet.dp.selection import Chosen as Chosen
+from discreet.dp.selection import SparseVector as SparseVector
+from discreet.dp.selection import choose as choose
 from discreet.dp.sensitivity import pmse_sensitivity as pmse_sensitivity
