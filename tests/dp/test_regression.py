@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, dp
 from discreet.core.errors import DiscreetError, InputError, ParameterError
-from discreet.dp.regression import passes
-from discreet.dp.regression.check_loss import KERNELS, CheckLoss
-from discreet.dp.regression.design import read_records
-from discreet.dp.regression.linear_regression import _Sums
-from discreet.dp.regression.private_descent import Slopes, drawn_records
+from discreet.dp import regression_kernels
+from discreet.dp.linear_regression import _Sums
+from discreet.dp.noisy_gradients import Slopes, drawn_records
+from discreet.dp.objective_perturbation import KERNELS, CheckLoss
+from discreet.dp.regression_records import read_records
 
 BOUNDS = {"a": (-5, 5)}
 
@@ -77,8 +77,8 @@ def test_a_regression_that_passes_the_budget_is_refused_before_anything_is_drawn
         raise AssertionError("noise was drawn")
 
     for name in ("discrete_gaussian", "chosen_privately"):
-        monkeypatch.setattr(f"discreet.dp.regression.private_descent.{name}", drawn)
-    monkeypatch.setattr(sys.modules["discreet.dp.regression.linear_regression"], "cube_noise", drawn)
+        monkeypatch.setattr(f"discreet.dp.noisy_gradients.{name}", drawn)
+    monkeypatch.setattr(sys.modules["discreet.dp.linear_regression"], "cube_noise", drawn)
     ledger = dp.Ledger(epsilon=0.5, delta=1e-5)
     with pytest.raises(ParameterError, match="does not allow"):
         dp.quantile_regression(
@@ -181,7 +181,9 @@ def test_the_compiled_losses_are_those_of_the_formula():
     theta = np.array([0.3, 1.5])
     for kernel in KERNELS:
         loss = CheckLoss(0.3, 0.7, kernel)
-        value, slope, bend = passes.loss_and_slopes(theta, design.x, design.y, design.weights, *loss.numbers)
+        value, slope, bend = regression_kernels.loss_and_slopes(
+            theta, design.x, design.y, design.weights, *loss.numbers
+        )
         each, first, second = dp.smoothed_check_loss(design.y - design.x @ theta, 0.3, 0.7, kernel)
         assert value == pytest.approx((design.weights * each).sum())
         assert slope == pytest.approx(-(design.weights * first) @ design.x)
@@ -231,7 +233,7 @@ def test_under_a_promise_no_file_is_refused_for_what_its_records_are(mechanism):
 
 
 def test_only_a_public_number_of_records_decides_whether_a_grid_is_too_large(monkeypatch):
-    monkeypatch.setattr("discreet.dp.regression.gradient_sampling._MOST_ON_A_GRID", 401**2 * 40)
+    monkeypatch.setattr("discreet.dp.noisy_gradients._MOST_ON_A_GRID", 401**2 * 40)
     asked = {"y": "y", "x": "a", "x_bounds": BOUNDS, "epsilon": 1.0, "mechanism": "kng"}
     assert dp.quantile_regression(people(50), **asked).guarantee
     with pytest.raises(ParameterError, match="too long"):
@@ -323,7 +325,7 @@ def test_subsampled_steps_cost_no_more_than_is_counted(noise, rate, order):
 
 
 def test_sums_of_products_in_pieces_are_those_of_the_whole_file(monkeypatch):
-    monkeypatch.setattr("discreet.dp.regression.design._AT_ONCE", 7)
+    monkeypatch.setattr("discreet.dp.regression_records._AT_ONCE", 7)
     records = read_records(
         people(50),
         "y",
@@ -404,7 +406,7 @@ def test_a_record_far_from_all_others_does_not_keep_the_fit_from_settling():
 
 
 def test_a_fit_that_does_not_settle_gives_its_best_place_and_says_what_was_spent(monkeypatch):
-    monkeypatch.setattr("discreet.dp.regression.objective_perturbation._STEPS", 1)
+    monkeypatch.setattr("discreet.dp.objective_perturbation._STEPS", 1)
     ledger = dp.Ledger(epsilon=1.0)
     found = dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.75, ledger=ledger)
     assert found.figures["converged"] is False
@@ -422,7 +424,7 @@ def test_what_is_refused_after_it_was_paid_for_says_what_was_spent(monkeypatch):
     def refused(*_args, **_kwargs):
         raise InputError("The walk was cut short.")
 
-    monkeypatch.setattr("discreet.dp.regression.objective_perturbation.minimizer", refused)
+    monkeypatch.setattr("discreet.dp.objective_perturbation.minimizer", refused)
     ledger = dp.Ledger(epsilon=1.0)
     with pytest.raises(InputError, match=r"cut short\. epsilon = 0.5 was spent"):
         dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.5, ledger=ledger)
@@ -435,7 +437,7 @@ def test_descent_whose_noise_cannot_be_drawn_is_refused_before_it_is_paid_for(mo
     def smallest_draw(slopes, *, rho, first, bound):
         return slopes.noisy(slopes.sums(np.zeros(61)), 0.3 * first)
 
-    monkeypatch.setattr("discreet.dp.regression.private_descent.adaptive_descent", smallest_draw)
+    monkeypatch.setattr("discreet.dp.noisy_gradients.adaptive_descent", smallest_draw)
     names = [f"x{i}" for i in range(60)]
     data = Microdata(pl.DataFrame({**{name: [0.0, 1.0] for name in names}, "y": [0.0, 1.0]}))
     asked = {"y": "y", "x": names, "x_bounds": [(0, 1)] * 60, "mechanism": "agd", "residual_bound": 10}

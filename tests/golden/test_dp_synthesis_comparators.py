@@ -105,7 +105,7 @@ def test_noisy_bayes_with_the_loosest_bounds_is_as_far_off_as_published(epsilon,
 
 def test_the_functional_mechanism_draws_no_more_noise_than_the_bound_of_its_source():
     """Section 3.3: D = 2 (1 + d)^2. Ours counts the sums that a record enters, each within 1, and draws for those."""
-    from discreet.dp.regression.linear_regression import _Sums
+    from discreet.dp.linear_regression import _Sums
 
     for d in range(1, 8):
         terms = SimpleNamespace(terms=[f"x{at}" for at in range(d)])

@@ -28,27 +28,21 @@ from discreet.dp.entropy import (
     seeded_words as seeded_words,
 )
 from discreet.dp.ledger import Ledger as Ledger
+from discreet.dp.linear_regression import linear_regression as linear_regression
 from discreet.dp.mechanisms import Noisy as Noisy
 from discreet.dp.mechanisms import gaussian as gaussian
 from discreet.dp.mechanisms import laplace as laplace
 from discreet.dp.mechanisms import local_laplace as local_laplace
 from discreet.dp.mechanisms import randomized_response as randomized_response
+from discreet.dp.objective_perturbation import smoothed_check_loss as smoothed_check_loss
 from discreet.dp.private_tables import histogram as histogram
 from discreet.dp.private_tables import table as table
+from discreet.dp.quantile_regression import quantile_regression as quantile_regression
 from discreet.dp.queries import count as count
 from discreet.dp.queries import mean as mean
 from discreet.dp.queries import quantiles as quantiles
 from discreet.dp.queries import total as total
 from discreet.dp.queries import variance as variance
-from discreet.dp.regression import (
-    linear_regression as linear_regression,
-)
-from discreet.dp.regression import (
-    quantile_regression as quantile_regression,
-)
-from discreet.dp.regression import (
-    smoothed_check_loss as smoothed_check_loss,
-)
 from discreet.dp.samplers import cube_noise as cube_noise
 from discreet.dp.samplers import discrete_gaussian as discrete_gaussian
 from discreet.dp.samplers import discrete_laplace as discrete_laplace

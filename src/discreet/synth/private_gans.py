@@ -22,7 +22,7 @@ from discreet.core.errors import ParameterError, load_extra
 from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
-from discreet.dp.regression.private_descent import drawn_records
+from discreet.dp.noisy_gradients import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
 from discreet.synth.binned_columns import Attribute, levels_of

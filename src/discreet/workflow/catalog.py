@@ -93,7 +93,7 @@ def _of_thing(room: str, about: str, name: str, thing: Any) -> Entry:
 def _private() -> list[Entry]:
     """List the private queries and, where one of several mechanisms is chosen, which of them is for what."""
     from discreet import dp
-    from discreet.dp.regression.quantile_regression import ADVICE
+    from discreet.dp.quantile_regression import ADVICE
 
     about = "Questions answered under a privacy budget (discreet dp)."
     queries = {name: getattr(dp, name) for name in _QUERIES}

@@ -12,11 +12,11 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.randomness import fresh_seed, generator
+from discreet.dp import noisy_gradients, objective_perturbation
 from discreet.dp.calibration import rational_epsilon, subsampled_gaussian_noise, zcdp_from
 from discreet.dp.mechanisms import words_of
-from discreet.dp.regression import gradient_sampling, objective_perturbation, private_descent
-from discreet.dp.regression.check_loss import CheckLoss, Kernel
-from discreet.dp.regression.design import INTERCEPT, Design
+from discreet.dp.objective_perturbation import CheckLoss, Kernel
+from discreet.dp.regression_records import INTERCEPT, Design
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
 Calibration = Literal["accountant", "closed-form"]
@@ -50,7 +50,7 @@ class Settings:
     rho: float
     replace: bool
     theta_bound: float
-    proper: gradient_sampling.Proper
+    proper: noisy_gradients.Proper
     residual_bound: float | None
     records: int | None
     batch: int
@@ -128,17 +128,17 @@ def _opm(design: Design, tau: float, asked: Settings) -> Prepared:
 
 def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
     loss, few = asked.loss(tau), len(design.terms) <= 2
-    found = gradient_sampling.constants(
+    found = noisy_gradients.constants(
         design, loss, asked.epsilon, asked.theta_bound, proper=asked.proper, replace=asked.replace
     )
     # A file that was refused for one record more would tell of that record: only a public number decides.
     public = len(design.y) if asked.replace else asked.records
     if few and public is not None:
-        gradient_sampling.check_grid(public, len(design.terms))
+        noisy_gradients.check_grid(public, len(design.terms))
 
     def draw() -> tuple[Floats, dict[str, Any]]:
         if few:
-            return gradient_sampling.drawn_on_a_grid(
+            return noisy_gradients.drawn_on_a_grid(
                 design,
                 loss,
                 asked.epsilon,
@@ -147,7 +147,7 @@ def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
                 replace=asked.replace,
                 words=words_of(asked.seed, f"kng {tau!r}"),
             ), {}
-        walked = gradient_sampling.drawn_by_walking(
+        walked = noisy_gradients.drawn_by_walking(
             design,
             loss,
             asked.epsilon / (2 * found["Delta"]),
@@ -167,10 +167,10 @@ def _sgd(design: Design, tau: float, asked: Settings) -> Prepared:
     if asked.calibration == "closed-form":
         if asked.replace:
             raise ParameterError("calibration='closed-form' is for adjacency='add-remove'.")
-        private_descent.check_squared_steps(len(design.y))
+        noisy_gradients.check_squared_steps(len(design.y))
 
         def descend() -> tuple[Floats, dict[str, Any]]:
-            return private_descent.descent_record_by_record(
+            return noisy_gradients.descent_record_by_record(
                 design,
                 loss,
                 epsilon=asked.epsilon,
@@ -196,7 +196,7 @@ def _sgd(design: Design, tau: float, asked: Settings) -> Prepared:
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
     steps = asked.steps or _STEPS
     noise = subsampled_gaussian_noise(epsilon, delta, share, steps)
-    slopes = private_descent.Slopes(
+    slopes = noisy_gradients.Slopes(
         design,
         loss,
         noise,
@@ -205,7 +205,7 @@ def _sgd(design: Design, tau: float, asked: Settings) -> Prepared:
     )
 
     def draw() -> tuple[Floats, dict[str, Any]]:
-        return private_descent.stochastic_descent(
+        return noisy_gradients.stochastic_descent(
             slopes, noise=noise, gap=gap, steps=steps, expected=share * many, reach=asked.theta_bound / slope
         ), {}
 
@@ -222,18 +222,18 @@ def _agd(design: Design, tau: float, asked: Settings) -> Prepared:
     loss = asked.loss(tau)
     rho = asked.rho * (1 - 1e-9)  # shares that add up to it may pass it by a last digit
     first = rho / (2 * asked.steps) if asked.steps else zcdp_from(asked.epsilon / _START, asked.delta)
-    slopes = private_descent.Slopes(
+    slopes = noisy_gradients.Slopes(
         design,
         loss,
         1 / math.sqrt(2 * first),
         replace=asked.replace,
         words=words_of(asked.seed, f"agd {tau!r}"),
-        least=private_descent.GROWTH - 1,
+        least=noisy_gradients.GROWTH - 1,
     )
     bound = loss.slope * asked.residual_bound
 
     def draw() -> tuple[Floats, dict[str, Any]]:
-        return private_descent.adaptive_descent(slopes, rho=rho, first=first, bound=bound), {}
+        return noisy_gradients.adaptive_descent(slopes, rho=rho, first=first, bound=bound), {}
 
     constants = {
         "C_grad": loss.slope * design.length,

@@ -25,11 +25,11 @@ from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
+from discreet.dp.noisy_gradients import Proper
+from discreet.dp.objective_perturbation import Kernel, checked_quantile, checked_smoothing
+from discreet.dp.private_fits import Calibration, Mechanism, Settings, prepared
 from discreet.dp.queries import Ask
-from discreet.dp.regression.check_loss import Kernel, checked_quantile, checked_smoothing
-from discreet.dp.regression.design import Bounds, Design, Missing, read_records
-from discreet.dp.regression.gradient_sampling import Proper
-from discreet.dp.regression.preparing import Calibration, Mechanism, Settings, prepared
+from discreet.dp.regression_records import Bounds, Design, Missing, read_records
 from discreet.engine import like
 from discreet.microdata import Microdata
 

@@ -28,7 +28,7 @@ from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
 from discreet.dp.queries import Ask
-from discreet.dp.regression.design import Bounds, Design, Missing, Records, read_records
+from discreet.dp.regression_records import Bounds, Design, Missing, Records, read_records
 from discreet.dp.samplers import cube_noise, discrete_laplace
 from discreet.engine import like
 from discreet.microdata import Microdata
@@ -194,7 +194,7 @@ class _Sums:
 
     def added_up(self, design: Design | Records, middle: float, half: float) -> Integers:
         """The sums over all records, to each of which one gives at most ``fine`` steps; in pieces, without a copy."""
-        from discreet.dp.regression.passes import products_in_steps
+        from discreet.dp.regression_kernels import products_in_steps
 
         found = np.zeros(self.many, dtype=np.int64)
         for x, own, weights in design.pieces():
