@@ -29,10 +29,11 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Release
 from discreet.core.value_gate import MARK, holds_values, setting
+from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.io.sidecar import save_text
 from discreet.microdata import Microdata
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment
 
 
 @dataclass(frozen=True, repr=False)

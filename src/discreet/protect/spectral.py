@@ -15,8 +15,8 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.wording import percent
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
     groups,
@@ -33,7 +33,7 @@ from discreet.protect.perturbing.spectral_theory import (
     relative_error,
     standard_error_inflation,
 )
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, numeric
 
 __all__ = [
     "SpectralAnonymize",

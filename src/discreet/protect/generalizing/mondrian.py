@@ -20,6 +20,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import canonical_text
+from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
@@ -28,7 +29,7 @@ from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, 
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.joined_classes import by_class
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment
 
 
 @method(

@@ -19,6 +19,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.wording import percent
+from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.loss import CELL_LOSSES, LOSSES
@@ -32,7 +33,7 @@ from discreet.protect.generalizing.lattice_search import (
 )
 from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel, models_of
 from discreet.protect.joined_classes import by_class
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment
 
 Loss = Literal[
     "coverage", "normalized-entropy", "precision", "discernibility", "average-class-size", "classification"

@@ -18,11 +18,10 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.results import Release, Step
 from discreet.core.wording import type_name
-from discreet.dp.entropy import Account
+from discreet.dp.entropy import Account, Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Microdata
 from discreet.numerics.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
-from discreet.protect.columns import existing, group_column
 from discreet.protect.masking_places.density_map_cells import (
     Cells,
     Records,
@@ -31,7 +30,7 @@ from discreet.protect.masking_places.density_map_cells import (
     merged,
     smoothed,
 )
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing, group_column
 
 Method = Literal["remove", "quadtree", "smooth"]
 

@@ -25,6 +25,8 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Work
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.numerics.geography import CoordinateSystem, Places, location_columns, places_of, to_nth_neighbor
 from discreet.numerics.zones import (
@@ -35,9 +37,8 @@ from discreet.numerics.zones import (
     plain_polygons,
     zone_codes,
 )
-from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.masking_places.free_shifts import FreeShifts, in_type_of
-from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing, group_column, numeric
 
 RadiusLaw = Literal["uniform", "area"]
 

@@ -14,7 +14,7 @@ from discreet.core.arrays import Floats, Words
 from discreet.core.errors import ColumnError
 from discreet.core.randomness import KeyedDraws
 from discreet.numerics.geography import CoordinateSystem, places_in
-from discreet.protect.columns import grouped_numbers
+from discreet.protect.treatment import grouped_numbers
 
 
 @dataclass(frozen=True)

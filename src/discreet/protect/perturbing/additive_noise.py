@@ -20,8 +20,9 @@ from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import percent
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
     groups,
@@ -34,7 +35,7 @@ from discreet.protect.perturbing.number_blocks import (
 )
 from discreet.protect.perturbing.orthogonal import moved_basis, orthonormal
 from discreet.protect.perturbing.ranks import rank_correlation
-from discreet.protect.treatment import Aside, ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Aside, Change, Treatment, numeric
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]
 

@@ -13,9 +13,9 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.distance.space import MixedSpace, Points
-from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.perturbing.group_values import (
     Categories,
     Measure,
@@ -40,7 +40,7 @@ from discreet.protect.perturbing.partitions import (
 )
 from discreet.protect.perturbing.record_blocks import by_pattern, filled, members, numbered
 from discreet.protect.perturbing.series_blocks import curves, one_row_each
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing, group_column, numeric
 
 if TYPE_CHECKING:
     from discreet.numerics.distance.distance_kernels import Metric

@@ -18,7 +18,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units
-from discreet.protect.columns import existing
+from discreet.protect.treatment import existing
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from discreet.core.cards import Work
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
-from discreet.protect.columns import existing
 from discreet.protect.perturbing.pram_laws import Block, Lookup, PerColumn, looked_up
-from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing
 
 Matrix = Mapping[Any, Mapping[Any, float]]
 

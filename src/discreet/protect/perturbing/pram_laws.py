@@ -15,6 +15,7 @@ from discreet.core.arrays import Floats, Integers, Words
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import type_name
+from discreet.dp.entropy import Stream
 from discreet.protect.coded_columns import coded, crossed
 from discreet.protect.drawn_records import changed
 from discreet.protect.perturbing.transition_matrices import (
@@ -27,7 +28,6 @@ from discreet.protect.perturbing.transition_matrices import (
     whole_local_epsilon,
     whole_weights,
 )
-from discreet.protect.treatment import Stream
 
 if TYPE_CHECKING:
     from discreet.protect.perturbing.pram import Pram

@@ -12,7 +12,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing
+from discreet.protect.treatment import existing
 
 _MOST = 1_000
 """Predicting columns beyond which a dense matrix of them would take too much memory and time."""

@@ -13,8 +13,8 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
     alike,
@@ -25,7 +25,7 @@ from discreet.protect.perturbing.number_blocks import (
 )
 from discreet.protect.perturbing.orthogonal import beside, orthonormal, outside
 from discreet.protect.perturbing.predictors import Predictors
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, numeric
 
 SynthesisMethod = Literal["exact", "coefficients", "sampled"]
 

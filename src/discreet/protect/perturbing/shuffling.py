@@ -11,8 +11,8 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
     alike,
@@ -24,7 +24,7 @@ from discreet.protect.perturbing.number_blocks import (
 )
 from discreet.protect.perturbing.predictors import Predictors
 from discreet.protect.perturbing.ranks import normal_scores, rank_correlation
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, numeric
 
 
 @method(

@@ -17,9 +17,10 @@ from discreet.core.citations import HUNDEPOOL_2012
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing, numeric
-from discreet.protect.treatment import Aside, ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Aside, Change, Treatment, existing, numeric
 
 
 @method(

@@ -15,9 +15,10 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import type_name
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing, group_column, grouped_numbers
-from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing, group_column, grouped_numbers
 
 _CALENDAR = 3_652_059  # days from the year 1 to the year 9999
 

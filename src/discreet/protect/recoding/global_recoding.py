@@ -18,11 +18,12 @@ from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import type_name
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.enumerated import is_categorical
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing, numeric
-from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing, numeric
 
 _SINGLE_VALUES = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
 

@@ -15,9 +15,10 @@ from discreet.core.arrays import Words
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing
-from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing
 
 _LIKELIEST_COLLISION = 0.01
 """The largest chance that two values of a file share a pseudonym, where the file is too large to look."""

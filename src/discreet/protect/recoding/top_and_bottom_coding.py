@@ -17,9 +17,10 @@ from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
+from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.columns import numeric
-from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, numeric
 
 Replacement = Literal["limit", "mean", "median", "missing"]
 

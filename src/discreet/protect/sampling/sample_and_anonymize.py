@@ -18,10 +18,10 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.values import canonical_text
+from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing
 from discreet.protect.generalizing.coded_keys import coded_key
 from discreet.protect.generalizing.lattice_classes import Lattice, Node
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
@@ -32,7 +32,7 @@ from discreet.protect.sampling.sampling_privacy import (
     smallest_k,
     telling_share,
 )
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing
 
 Score = Literal["granularity", "classification", "group-size"]
 

@@ -22,10 +22,10 @@ from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing
 
 _NAME = "LocalSuppression"
 _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number

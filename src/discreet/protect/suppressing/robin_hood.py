@@ -18,6 +18,7 @@ from discreet.core.arrays import Flags, Integers, Words
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.wording import percent, type_name
+from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
@@ -25,7 +26,7 @@ from discreet.protect.drawn_records import DrawnRecords
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment
 
 _MOST_DRAWN_FROM = 10**9
 """NumPy draws without replacement from fewer than so many."""

@@ -15,6 +15,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import named_among
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import crossed
 from discreet.protect.generalizing.coded_keys import positions
@@ -27,7 +28,7 @@ from discreet.protect.generalizing.privacy_models import (
     TCloseness,
     models_of,
 )
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment
 
 _MOST_ROUNDS, _MOST_FAILURES = 100, 12
 _COMMON = 24

@@ -14,10 +14,10 @@ from discreet.core.arrays import Integers
 from discreet.core.citations import DALENIUS_REISS_1982
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
-from discreet.protect.columns import existing
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing
 
 
 @method(

@@ -16,13 +16,13 @@ from discreet.core.cards import Work
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import percent
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units
-from discreet.protect.columns import existing, group_column
 from discreet.protect.drawn_records import DrawnRecords
 from discreet.protect.swapping.standing_out import StandingOut
 from discreet.protect.swapping.swapping_by_classes import ClassSwap, moved_records
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Change, Treatment, existing, group_column
 
 
 @method(
