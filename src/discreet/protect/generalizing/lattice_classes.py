@@ -19,8 +19,14 @@ from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
-from discreet.protect.generalizing.coded_keys import coded_key, people_of, positions
-from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
+from discreet.protect.coded_columns import (
+    coded_key,
+    distinct_people,
+    one_value_each,
+    people_of,
+    positions,
+    weight_of_people,
+)
 from discreet.protect.generalizing.privacy_model import Classes
 from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes

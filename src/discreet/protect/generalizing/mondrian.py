@@ -24,7 +24,7 @@ from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
-from discreet.protect.generalizing.coded_keys import coded_key, positions
+from discreet.protect.coded_columns import coded_key, positions
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of

@@ -17,8 +17,7 @@ from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import named_among
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.coded_columns import crossed
-from discreet.protect.generalizing.coded_keys import positions
+from discreet.protect.coded_columns import crossed, positions
 from discreet.protect.generalizing.mondrian_partition import Pieces, Watched
 from discreet.protect.generalizing.privacy_models import (
     AlphaK,
