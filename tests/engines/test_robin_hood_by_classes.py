@@ -13,7 +13,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.randomness import KeyedDraws
 from discreet.hierarchy import Hierarchy
 from discreet.protect import RobinHood
-from discreet.protect.drawn_records import DrawnRecords
+from discreet.protect.records_of_classes import DrawnRecords
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import cells, nothing_collected
 

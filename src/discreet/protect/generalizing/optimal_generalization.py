@@ -32,7 +32,7 @@ from discreet.protect.generalizing.lattice_search import (
     Search,
 )
 from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel, models_of
-from discreet.protect.joined_classes import by_class
+from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment
 
 Loss = Literal[

@@ -17,7 +17,6 @@ from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.protect.coded_columns import coded, crossed
-from discreet.protect.drawn_records import changed
 from discreet.protect.perturbing.transition_matrices import (
     even_change,
     expected_change,
@@ -28,6 +27,7 @@ from discreet.protect.perturbing.transition_matrices import (
     whole_local_epsilon,
     whole_weights,
 )
+from discreet.protect.records_of_classes import changed
 
 if TYPE_CHECKING:
     from discreet.protect.perturbing.pram import Pram

@@ -22,9 +22,9 @@ from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.protect.drawn_records import DrawnRecords
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
+from discreet.protect.records_of_classes import DrawnRecords
 from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
 from discreet.protect.treatment import Change, Treatment
 

@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Codes, Flags, Integers, Words
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.drawn_records import changed
+from discreet.protect.records_of_classes import changed
 from discreet.protect.suppressing.demands_met import Problem, solve
 from discreet.protect.suppressing.suppression_proof import Proof, prove
 

@@ -19,7 +19,7 @@ from discreet.core.wording import percent
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units
-from discreet.protect.drawn_records import DrawnRecords
+from discreet.protect.records_of_classes import DrawnRecords
 from discreet.protect.swapping.standing_out import StandingOut
 from discreet.protect.swapping.swapping_by_classes import ClassSwap, moved_records
 from discreet.protect.treatment import Change, Treatment, existing, group_column

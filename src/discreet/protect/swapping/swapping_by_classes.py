@@ -1,7 +1,7 @@
 """Record swapping without households: exchanges are worked out between classes, and looked up for records.
 
 Records with the same values in all columns that the swap looks at are alike to it. So it decides how many records of a
-class take the place of another class; which ones is decided by their draws (`discreet.protect.drawn_records`).
+class take the place of another class; which ones is decided by their draws (`discreet.protect.records_of_classes`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 from discreet.core.arrays import Integers, Words
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.drawn_records import DrawnRecords
+from discreet.protect.records_of_classes import DrawnRecords
 from discreet.protect.swapping.standing_out import StandingOut
 
 
