@@ -22,7 +22,7 @@ from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.lattice_search import CellObjective, Search
 from discreet.protect.generalizing.mondrian import Mondrian
 from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
-from discreet.protect.generalizing.privacy_models import KAnonymity, LDiversity, TCloseness
+from discreet.protect.privacy_models import KAnonymity, LDiversity, TCloseness
 
 KEYS = (
     "sex",

@@ -27,7 +27,7 @@ from discreet.protect import (
     RecordSwap,
     RobinHood,
 )
-from discreet.protect.generalizing.privacy_models import KAnonymity
+from discreet.protect.privacy_models import KAnonymity
 from discreet.protect.treatment import Treatment
 from engines import test_row_wise
 from engines.agreement import in_kind, why_no_spark

@@ -11,7 +11,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.engine import classes
 from discreet.hierarchy import Hierarchy
 from discreet.protect import Band, OptimalGeneralization, Plan, Pram
-from discreet.protect.generalizing.privacy_models import KAnonymity, LDiversity
+from discreet.protect.privacy_models import KAnonymity, LDiversity
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import cells, nothing_collected
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.hierarchy import Hierarchy
 from discreet.protect import Mondrian
-from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, LDiversity, TCloseness
+from discreet.protect.privacy_models import KAnonymity, KMap, LDiversity, TCloseness
 from engines.agreement import in_kind, why_no_spark
 from engines.test_class_wise import ROLES, people
 from engines.test_row_wise import cells, nothing_collected

@@ -15,7 +15,7 @@ from discreet import Microdata, risk
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.mondrian import Mondrian
-from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, LDiversity, TCloseness
+from discreet.protect.privacy_models import KAnonymity, KMap, LDiversity, TCloseness
 from discreet.protect.treatment import Treatment
 
 REGION = Hierarchy.from_tree({"north": {"n": ["a", "b"], "o": ["c"]}, "south": {"s": ["d", "e"]}})

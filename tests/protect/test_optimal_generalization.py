@@ -17,7 +17,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.numerics import loss
 from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
-from discreet.protect.generalizing.privacy_models import (
+from discreet.protect.privacy_models import (
     AlphaK,
     BetaLikeness,
     DeltaDisclosure,

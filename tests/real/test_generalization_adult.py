@@ -9,7 +9,7 @@ from discreet import Microdata, risk
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.mondrian import Mondrian
 from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
-from discreet.protect.generalizing.privacy_models import KAnonymity, LDiversity, TCloseness
+from discreet.protect.privacy_models import KAnonymity, LDiversity, TCloseness
 
 ARX_LEVELS = {
     "sex": 0,

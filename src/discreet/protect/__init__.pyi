@@ -3,27 +3,6 @@ from discreet.protect.generalizing.mondrian import Mondrian as Mondrian
 from discreet.protect.generalizing.optimal_generalization import (
     OptimalGeneralization as OptimalGeneralization,
 )
-from discreet.protect.generalizing.privacy_models import (
-    AlphaK as AlphaK,
-)
-from discreet.protect.generalizing.privacy_models import (
-    BetaLikeness as BetaLikeness,
-)
-from discreet.protect.generalizing.privacy_models import (
-    DeltaDisclosure as DeltaDisclosure,
-)
-from discreet.protect.generalizing.privacy_models import (
-    KAnonymity as KAnonymity,
-)
-from discreet.protect.generalizing.privacy_models import (
-    KMap as KMap,
-)
-from discreet.protect.generalizing.privacy_models import (
-    LDiversity as LDiversity,
-)
-from discreet.protect.generalizing.privacy_models import (
-    TCloseness as TCloseness,
-)
 from discreet.protect.graphs.lapgraph import (
     GraphRelease as GraphRelease,
 )
@@ -43,6 +22,13 @@ from discreet.protect.perturbing.shuffling import Shuffle as Shuffle
 from discreet.protect.perturbing.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.plan import Draft as Draft
 from discreet.protect.plan import Plan as Plan
+from discreet.protect.privacy_models import AlphaK as AlphaK
+from discreet.protect.privacy_models import BetaLikeness as BetaLikeness
+from discreet.protect.privacy_models import DeltaDisclosure as DeltaDisclosure
+from discreet.protect.privacy_models import KAnonymity as KAnonymity
+from discreet.protect.privacy_models import KMap as KMap
+from discreet.protect.privacy_models import LDiversity as LDiversity
+from discreet.protect.privacy_models import TCloseness as TCloseness
 from discreet.protect.recoding.dates_and_order import (
     ReorderRecords as ReorderRecords,
 )

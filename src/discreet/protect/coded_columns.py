@@ -15,7 +15,7 @@ from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.wording import type_name
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
-from discreet.protect.generalizing.privacy_models import KMap
+from discreet.protect.privacy_models import KMap
 
 _SPAN = 2**20
 """Whole numbers that lie closer together than this are looked up in a table, not in a hash."""

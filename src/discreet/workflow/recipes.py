@@ -30,7 +30,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
-from discreet.protect.generalizing.privacy_models import PrivacyModel
+from discreet.protect.privacy_models import PrivacyModel
 from discreet.workflow.coding_ladders import Ladder
 from discreet.workflow.column_coding import CUT, GROUP, coding_steps, plainly_named
 

@@ -32,7 +32,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
-from discreet.protect.generalizing.privacy_models import models_of
+from discreet.protect.privacy_models import models_of
 from discreet.workflow.plan_search import Search
 from discreet.workflow.recipe_trials import Bench
 from discreet.workflow.recipes import Frame, Recipe

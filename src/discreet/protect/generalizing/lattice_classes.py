@@ -27,9 +27,8 @@ from discreet.protect.coded_columns import (
     positions,
     weight_of_people,
 )
-from discreet.protect.generalizing.privacy_model import Classes
-from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes
+from discreet.protect.privacy_models import Classes, KMap, PrivacyModel
 
 Node = tuple[int, ...]
 """A level for each key."""

@@ -19,8 +19,8 @@ import numpy as np
 from discreet.core.arrays import Flags
 from discreet.numerics import loss
 from discreet.protect.generalizing.lattice_classes import ClassTable, Lattice, Node
-from discreet.protect.generalizing.privacy_models import PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes
+from discreet.protect.privacy_models import PrivacyModel
 
 TOLERANCE = 1e-12
 """Losses closer than this are equal: they are sums of rounded numbers."""

@@ -27,7 +27,7 @@ from discreet.numerics import loss
 from discreet.protect.coded_columns import coded_key, positions
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
-from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
+from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment
 

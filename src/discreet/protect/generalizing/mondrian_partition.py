@@ -16,7 +16,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.engine import ClassCounts
 from discreet.protect.coded_columns import distinct_people, one_value_each, weight_of_people
-from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel
+from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel
 
 
 @dataclass(frozen=True)

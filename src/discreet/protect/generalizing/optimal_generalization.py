@@ -31,7 +31,7 @@ from discreet.protect.generalizing.lattice_search import (
     Evaluated,
     Search,
 )
-from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel, models_of
+from discreet.protect.privacy_models import KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment
 
@@ -109,7 +109,7 @@ class OptimalGeneralization(Treatment):
     Examples
     --------
     >>> from discreet import Microdata
-    >>> from discreet.protect.generalizing.privacy_models import KAnonymity
+    >>> from discreet.protect.privacy_models import KAnonymity
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [31, 34, 42, 48]})
     >>> ages = {"age": Hierarchy.intervals([10])}
     >>> safe = OptimalGeneralization([KAnonymity(2)], ages).apply(Microdata(people, keys=["sex", "age"]))

@@ -19,14 +19,7 @@ from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import crossed, positions
 from discreet.protect.generalizing.mondrian_partition import Pieces, Watched
-from discreet.protect.generalizing.privacy_models import (
-    AlphaK,
-    KAnonymity,
-    KMap,
-    PrivacyModel,
-    TCloseness,
-    models_of,
-)
+from discreet.protect.privacy_models import AlphaK, KAnonymity, KMap, PrivacyModel, TCloseness, models_of
 from discreet.protect.treatment import Change, Treatment
 
 _MOST_ROUNDS, _MOST_FAILURES = 100, 12
