@@ -18,10 +18,10 @@ import polars as pl
 from discreet import Microdata
 from discreet.hierarchy import Hierarchy
 from discreet.numerics.loss import LOSSES
-from discreet.protect.generalizing.lattice_classes import Lattice
-from discreet.protect.generalizing.lattice_search import CellObjective, Search
-from discreet.protect.generalizing.mondrian import Mondrian
-from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
+from discreet.protect.lattice_classes import Lattice
+from discreet.protect.lattice_search import CellObjective, Search
+from discreet.protect.mondrian import Mondrian
+from discreet.protect.optimal_generalization import OptimalGeneralization
 from discreet.protect.privacy_models import KAnonymity, LDiversity, TCloseness
 
 KEYS = (

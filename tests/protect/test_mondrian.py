@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet import Microdata, risk
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.generalizing.mondrian import Mondrian
+from discreet.protect.mondrian import Mondrian
 from discreet.protect.privacy_models import KAnonymity, KMap, LDiversity, TCloseness
 from discreet.protect.treatment import Treatment
 

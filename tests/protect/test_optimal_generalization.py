@@ -16,7 +16,7 @@ from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.numerics import loss
-from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
+from discreet.protect.optimal_generalization import OptimalGeneralization
 from discreet.protect.privacy_models import (
     AlphaK,
     BetaLikeness,

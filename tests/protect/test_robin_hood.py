@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.generalizing.lattice_classes import Lattice
-from discreet.protect.generalizing.light_generalization import (
-    joint_entropy_loss,
-    minimal_nodes,
-    nodes_by_loss,
-)
+from discreet.protect.lattice_classes import Lattice
+from discreet.protect.lattice_search import joint_entropy_loss, minimal_nodes, nodes_by_loss
 from discreet.protect.suppressing.attribute_masking import allot
 from discreet.protect.suppressing.robin_hood import RobinHood
 from discreet.protect.treatment import Treatment

@@ -7,8 +7,8 @@ import pytest
 
 from discreet import Microdata, risk
 from discreet.hierarchy import Hierarchy
-from discreet.protect.generalizing.mondrian import Mondrian
-from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
+from discreet.protect.mondrian import Mondrian
+from discreet.protect.optimal_generalization import OptimalGeneralization
 from discreet.protect.privacy_models import KAnonymity, LDiversity, TCloseness
 
 ARX_LEVELS = {

@@ -1,8 +1,4 @@
 from discreet.protect import spectral as spectral
-from discreet.protect.generalizing.mondrian import Mondrian as Mondrian
-from discreet.protect.generalizing.optimal_generalization import (
-    OptimalGeneralization as OptimalGeneralization,
-)
 from discreet.protect.graphs.lapgraph import (
     GraphRelease as GraphRelease,
 )
@@ -14,6 +10,8 @@ from discreet.protect.graphs.lapgraph import (
 )
 from discreet.protect.masking_places.density_maps import SpatialRaster as SpatialRaster
 from discreet.protect.masking_places.donut_masking import DonutMask as DonutMask
+from discreet.protect.mondrian import Mondrian as Mondrian
+from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization
 from discreet.protect.perturbing.additive_noise import AddNoise as AddNoise
 from discreet.protect.perturbing.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.perturbing.pram import Pram as Pram

@@ -22,8 +22,8 @@ from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.protect.generalizing.lattice_classes import Lattice
-from discreet.protect.generalizing.optimal_generalization import hierarchies_of
+from discreet.protect.lattice_classes import Lattice
+from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.records_of_classes import DrawnRecords
 from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
 from discreet.protect.treatment import Change, Treatment
@@ -224,7 +224,7 @@ class RobinHood(Treatment):
         self, lattice: Lattice, keys: Sequence[str]
     ) -> Iterator[tuple[dict[str, int], pl.DataFrame]]:
         """List the recodings that give every class k_initial records, by rising loss."""
-        from discreet.protect.generalizing.light_generalization import nodes_by_loss
+        from discreet.protect.lattice_search import nodes_by_loss
 
         original = lattice.columns
         heights = [key.height if key.name in self.hierarchies else 0 for key in lattice.keys]

@@ -18,7 +18,7 @@ from discreet.core.values import named_among
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import crossed, positions
-from discreet.protect.generalizing.mondrian_partition import Pieces, Watched
+from discreet.protect.mondrian_partition import Pieces, Watched
 from discreet.protect.privacy_models import AlphaK, KAnonymity, KMap, PrivacyModel, TCloseness, models_of
 from discreet.protect.treatment import Change, Treatment
 

@@ -1,7 +1,7 @@
 """How coarse must the keys become, at least, before the file is safe?
 
 Full-domain generalization: every key gets one level of its hierarchy for the whole file. The search over all
-combinations of levels is exact and says so; see `discreet.protect.generalizing.lattice_search` for how.
+combinations of levels is exact and says so; see `discreet.protect.lattice_search` for how.
 """
 
 from __future__ import annotations
@@ -23,14 +23,8 @@ from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.loss import CELL_LOSSES, LOSSES
-from discreet.protect.generalizing.lattice_classes import Lattice
-from discreet.protect.generalizing.lattice_search import (
-    Answer,
-    CellObjective,
-    ClassObjective,
-    Evaluated,
-    Search,
-)
+from discreet.protect.lattice_classes import Lattice
+from discreet.protect.lattice_search import Answer, CellObjective, ClassObjective, Evaluated, Search
 from discreet.protect.privacy_models import KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment

@@ -25,8 +25,8 @@ from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
 from discreet.protect.coded_columns import coded_key, positions
-from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
-from discreet.protect.generalizing.optimal_generalization import hierarchies_of
+from discreet.protect.mondrian_partition import Dimension, Pieces, Watched, partition
+from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment

@@ -1,1 +1,0 @@
-"""Generalization: optimal levels, local recoding and the privacy models they reach."""
