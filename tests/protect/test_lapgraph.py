@@ -11,9 +11,15 @@ from scipy import sparse
 
 from discreet import dp, protect
 from discreet.core.errors import DiscreetError, InputError, ParameterError
-from discreet.protect.graphs import lapgraph
-from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
-from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance
+from discreet.protect import lapgraph
+from discreet.protect.rare_events import (
+    fixed_rate,
+    rare_places,
+    rounded_noise,
+    slab_chance,
+    tail_chance,
+    waiting_steps,
+)
 
 
 def random_graph(people, edges, seed=1):

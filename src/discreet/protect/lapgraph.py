@@ -19,17 +19,16 @@ from discreet.core.guarantees import DifferentialPrivacy, settled
 from discreet.core.method_cards import method
 from discreet.core.parameters import check_fields, checked
 from discreet.core.randomness import fresh_seed
-from discreet.dp import (
-    Ledger,
-    Stream,
-    checked_epsilon,
-    discrete_laplace,
-    rational_epsilon,
-    uniform_below,
-)
+from discreet.dp import Ledger, Stream, checked_epsilon, discrete_laplace, rational_epsilon, uniform_below
 from discreet.dp.entropy import Words
-from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
-from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance
+from discreet.protect.rare_events import (
+    fixed_rate,
+    rare_places,
+    rounded_noise,
+    slab_chance,
+    tail_chance,
+    waiting_steps,
+)
 
 STEPS = 1 << 10
 """Noise is drawn in steps of this part of an entry; Laplace noise rounded to them is as private as the unrounded."""

@@ -1,1 +1,0 @@
-"""Graphs of people that may be published."""
