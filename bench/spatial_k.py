@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.masking_places.density_maps import SpatialRaster
-from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.density_maps import SpatialRaster
+from discreet.protect.donut_masking import DonutMask
 from discreet.risk.disc_counts import counted_within
 from discreet.risk.spatial_k import spatial_k
 

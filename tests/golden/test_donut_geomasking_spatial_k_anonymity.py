@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.donut_masking import DonutMask
 from discreet.risk.spatial_k import spatial_k
 from discreet.utility.point_patterns import NearestNeighborStatistics
 

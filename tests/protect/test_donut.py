@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect import Plan
-from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.donut_masking import DonutMask
 
 RING = {"r_min": 100, "r_max": 200}
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Plan
-from discreet.protect.masking_places.density_map_cells import Records, SafetyRule, _two_largest, smoothed
-from discreet.protect.masking_places.density_maps import SpatialRaster
+from discreet.protect.density_maps import Records, SafetyRule, SpatialRaster, _two_largest, smoothed
 
 
 def town(n=3000, seed=0):

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.protect.masking_places.density_maps import SpatialRaster
-from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.density_maps import SpatialRaster
+from discreet.protect.donut_masking import DonutMask
 from discreet.risk.spatial_k import spatial_k
 from discreet.utility.point_patterns import clark_evans, zone_shares
 

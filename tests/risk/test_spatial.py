@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.numerics.geography import EARTH_RADIUS
-from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.donut_masking import DonutMask
 from discreet.risk.disc_counts import counted_within, has_within
 from discreet.risk.spatial_k import spatial_k
 

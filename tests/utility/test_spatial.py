@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
-from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.donut_masking import DonutMask
 from discreet.utility.point_patterns import (
     NearestNeighborStatistics,
     clark_evans,

@@ -1,9 +1,9 @@
 from discreet.protect import spectral as spectral
+from discreet.protect.density_maps import SpatialRaster as SpatialRaster
+from discreet.protect.donut_masking import DonutMask as DonutMask
 from discreet.protect.lapgraph import GraphRelease as GraphRelease
 from discreet.protect.lapgraph import LapGraph as LapGraph
 from discreet.protect.lapgraph import lapgraph_expected_recall as lapgraph_expected_recall
-from discreet.protect.masking_places.density_maps import SpatialRaster as SpatialRaster
-from discreet.protect.masking_places.donut_masking import DonutMask as DonutMask
 from discreet.protect.mondrian import Mondrian as Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization
 from discreet.protect.perturbing.additive_noise import AddNoise as AddNoise

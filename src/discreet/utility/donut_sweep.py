@@ -15,7 +15,7 @@ from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.protect.masking_places.donut_masking import DonutMask, RadiusLaw
+from discreet.protect.donut_masking import DonutMask, RadiusLaw
 from discreet.risk.spatial_k import spatial_k
 from discreet.utility.point_patterns import clark_evans, zone_shares
 

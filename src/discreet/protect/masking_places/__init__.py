@@ -1,1 +1,0 @@
-"""Masking places: shifted points and density maps."""
