@@ -20,7 +20,7 @@ import polars as pl
 
 from discreet import Microdata
 from discreet.numerics.mdav import groups_of_at_least
-from discreet.protect.perturbing.microaggregation import Microaggregate
+from discreet.protect.microaggregation import Microaggregate
 
 INCOMES = {
     "incomes": ["eqIncome", "age", "hy040n", "hy050n", "hy070n"],

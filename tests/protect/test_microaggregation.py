@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.numerics.distance.space import MixedSpace
-from discreet.protect.perturbing.group_values import nearest_members
-from discreet.protect.perturbing.microaggregation import Microaggregate
-from discreet.protect.perturbing.partitions import (
+from discreet.protect.microaggregation import Microaggregate
+from discreet.protect.microaggregation_groups import (
     best_of_one_column,
     clusters_of_at_least,
+    nearest_members,
     ranks_of_one_column,
 )
 from discreet.protect.treatment import Treatment

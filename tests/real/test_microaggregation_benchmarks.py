@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.protect.perturbing.microaggregation import Microaggregate
+from discreet.protect.microaggregation import Microaggregate
 
 FILES = {
     "Tarragona.csv": ("16.9326", "2.2402"),

@@ -4,10 +4,10 @@ from discreet.protect.donut_masking import DonutMask as DonutMask
 from discreet.protect.lapgraph import GraphRelease as GraphRelease
 from discreet.protect.lapgraph import LapGraph as LapGraph
 from discreet.protect.lapgraph import lapgraph_expected_recall as lapgraph_expected_recall
+from discreet.protect.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.mondrian import Mondrian as Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization
 from discreet.protect.perturbing.additive_noise import AddNoise as AddNoise
-from discreet.protect.perturbing.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.perturbing.pram import Pram as Pram
 from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis as RegressionSynthesis
 from discreet.protect.perturbing.shuffling import Shuffle as Shuffle

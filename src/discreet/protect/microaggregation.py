@@ -16,30 +16,32 @@ from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.distance.space import MixedSpace, Points
-from discreet.protect.perturbing.group_values import (
-    Categories,
-    Measure,
-    as_released,
-    category_of_group,
-    check_order,
-    fewest_people,
-    lost_shares,
-    nearest_members,
-    number_of_group,
-    squares_lost,
-    without_thin_cells,
-)
-from discreet.protect.perturbing.partitions import (
+from discreet.protect.microaggregation_groups import (
     METHODS,
     ONE_BY_ONE,
     Axis,
+    Categories,
+    Measure,
     Method,
     Partition,
+    as_released,
     best_of_one_column,
+    by_pattern,
+    category_of_group,
+    check_order,
+    curves,
+    fewest_people,
+    filled,
+    lost_shares,
+    members,
+    nearest_members,
+    number_of_group,
+    numbered,
+    one_row_each,
     ranks_of_one_column,
+    squares_lost,
+    without_thin_cells,
 )
-from discreet.protect.perturbing.record_blocks import by_pattern, filled, members, numbered
-from discreet.protect.perturbing.series_blocks import curves, one_row_each
 from discreet.protect.treatment import Change, Treatment, existing, group_column, numeric
 
 if TYPE_CHECKING:
