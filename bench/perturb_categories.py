@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.perturbing.pram import Pram
+from discreet.protect.pram import Pram
 from discreet.protect.swapping.rank_swapping import RandomSwap, RankSwap
 from discreet.protect.swapping.record_swapping import RecordSwap
 from discreet.protect.treatment import Treatment

@@ -8,12 +8,8 @@ import pytest
 
 from discreet import Microdata
 from discreet.core.errors import ParameterError
-from discreet.protect.perturbing.pram import Pram
-from discreet.protect.perturbing.transition_matrices import (
-    local_epsilon,
-    one_step_invariant,
-    theta_for_epsilon,
-)
+from discreet.protect.pram import Pram
+from discreet.protect.transition_matrices import local_epsilon, one_step_invariant, theta_for_epsilon
 
 
 def test_counts_50_30_20():

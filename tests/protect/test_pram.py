@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.protect.perturbing.pram import Pram
-from discreet.protect.perturbing.transition_matrices import (
+from discreet.protect.plan import Plan
+from discreet.protect.pram import Pram
+from discreet.protect.transition_matrices import (
     even_change,
     expected_change,
     local_epsilon,
@@ -19,7 +20,6 @@ from discreet.protect.perturbing.transition_matrices import (
     theta_for_epsilon,
     two_stage_invariant,
 )
-from discreet.protect.plan import Plan
 
 counts = st.lists(st.integers(1, 10_000), min_size=1, max_size=12)
 shares = st.floats(0, 1)

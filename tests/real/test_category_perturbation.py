@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Hierarchy, Microdata
-from discreet.protect.perturbing.pram import Pram
+from discreet.protect.pram import Pram
 from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize
 from discreet.protect.swapping.rank_swapping import RankSwap
 from discreet.protect.swapping.record_swapping import RecordSwap

@@ -18,11 +18,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
-from discreet.protect.perturbing.transition_matrices import (
-    local_epsilon,
-    one_step_invariant,
-    theta_for_epsilon,
-)
+from discreet.protect.transition_matrices import local_epsilon, one_step_invariant, theta_for_epsilon
 
 
 @checked

@@ -8,12 +8,12 @@ from discreet.protect.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.mondrian import Mondrian as Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization
 from discreet.protect.perturbing.additive_noise import AddNoise as AddNoise
-from discreet.protect.perturbing.pram import Pram as Pram
 from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis as RegressionSynthesis
 from discreet.protect.perturbing.shuffling import Shuffle as Shuffle
 from discreet.protect.perturbing.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.plan import Draft as Draft
 from discreet.protect.plan import Plan as Plan
+from discreet.protect.pram import Pram as Pram
 from discreet.protect.privacy_models import AlphaK as AlphaK
 from discreet.protect.privacy_models import BetaLikeness as BetaLikeness
 from discreet.protect.privacy_models import DeltaDisclosure as DeltaDisclosure

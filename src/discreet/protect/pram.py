@@ -19,7 +19,7 @@ from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
-from discreet.protect.perturbing.pram_laws import Block, Lookup, PerColumn, looked_up
+from discreet.protect.transition_matrices import Block, Lookup, PerColumn, looked_up
 from discreet.protect.treatment import Change, Treatment, existing
 
 Matrix = Mapping[Any, Mapping[Any, float]]
