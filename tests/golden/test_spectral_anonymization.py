@@ -8,7 +8,6 @@ import pytest
 
 from discreet import Microdata
 from discreet.core.errors import DiscreetWarning, ParameterError
-from discreet.protect.perturbing.spectral_matches import match_measures
 from discreet.protect.spectral import (
     SpectralAnonymize,
     asymptotic_cov,
@@ -16,6 +15,7 @@ from discreet.protect.spectral import (
     relative_error,
     standard_error_inflation,
 )
+from discreet.protect.spectral_measures import match_measures
 
 TILTED = np.array([[2.0, 1.0], [1.0, 1.0]])
 

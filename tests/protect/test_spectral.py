@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.protect import spectral
-from discreet.protect.perturbing.spectral_matches import match_measures, nearest_distances
 from discreet.protect.plan import Plan
 from discreet.protect.spectral import SpectralAnonymize, asymptotic_cov
+from discreet.protect.spectral_measures import match_measures, nearest_distances
 
 NAMES = ["sales", "costs", "debt"]
 

@@ -25,11 +25,11 @@ from discreet.protect.perturbing.number_blocks import (
     stratum_codes,
     weight_note,
 )
-from discreet.protect.perturbing.spectral_matches import match_measures
-from discreet.protect.perturbing.spectral_theory import (
+from discreet.protect.spectral_measures import (
     EQUAL,
     asymptotic_cov,
     expected_match_rate,
+    match_measures,
     relative_error,
     standard_error_inflation,
 )
