@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.perturbing.additive_noise import AddNoise
-from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis
-from discreet.protect.perturbing.shuffling import Shuffle
+from discreet.protect.additive_noise import AddNoise
+from discreet.protect.regression_synthesis import RegressionSynthesis
+from discreet.protect.shuffling import Shuffle
 from discreet.protect.spectral import SpectralAnonymize
 from discreet.protect.treatment import Treatment
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import poisson
 
 from discreet import Microdata
-from discreet.protect.perturbing.stochastic_rounding import (
+from discreet.protect.stochastic_rounding import (
     StochasticRound,
     published_law,
     round_small_counts,

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import DiscreetWarning
-from discreet.protect.perturbing.stochastic_rounding import round_small_counts
+from discreet.protect.stochastic_rounding import round_small_counts
 from discreet.tables import (
     ControlledRounding,
     SmallCountRounding,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.protect.perturbing.additive_noise import AddNoise
+from discreet.protect.additive_noise import AddNoise
 from discreet.protect.plan import Plan
 
 METHODS = ("independent", "correlated", "restricted", "romm", "outliers", "laplace")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
-from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis
 from discreet.protect.plan import Plan
+from discreet.protect.regression_synthesis import RegressionSynthesis
 
 PAIR = ["sales", "debt"]
 

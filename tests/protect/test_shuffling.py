@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.protect.perturbing.ranks import rank_correlation
-from discreet.protect.perturbing.shuffling import Shuffle
+from discreet.protect.number_blocks import rank_correlation
 from discreet.protect.plan import Plan
+from discreet.protect.shuffling import Shuffle
 
 MIXED = st.lists(
     st.tuples(

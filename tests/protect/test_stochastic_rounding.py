@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.secret_keys import definitions, keyed_uniforms
-from discreet.protect.perturbing.stochastic_rounding import StochasticRound, published_law, round_small_counts
 from discreet.protect.plan import Plan
+from discreet.protect.stochastic_rounding import StochasticRound, published_law, round_small_counts
 
 KEY = b"a secret of at least sixteen bytes"
 

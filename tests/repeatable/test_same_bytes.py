@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, protect, synth
 from discreet.io import write
-from discreet.protect.perturbing.additive_noise import _spread_of
+from discreet.protect.additive_noise import _spread_of
 
 QUICK = ["add-noise", "add-noise outliers", "spectral O", "saved gaussian-copula"]
 THREADS = (

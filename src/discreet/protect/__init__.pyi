@@ -1,4 +1,5 @@
 from discreet.protect import spectral as spectral
+from discreet.protect.additive_noise import AddNoise as AddNoise
 from discreet.protect.density_maps import SpatialRaster as SpatialRaster
 from discreet.protect.donut_masking import DonutMask as DonutMask
 from discreet.protect.lapgraph import GraphRelease as GraphRelease
@@ -7,10 +8,6 @@ from discreet.protect.lapgraph import lapgraph_expected_recall as lapgraph_expec
 from discreet.protect.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.mondrian import Mondrian as Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization
-from discreet.protect.perturbing.additive_noise import AddNoise as AddNoise
-from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis as RegressionSynthesis
-from discreet.protect.perturbing.shuffling import Shuffle as Shuffle
-from discreet.protect.perturbing.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.plan import Draft as Draft
 from discreet.protect.plan import Plan as Plan
 from discreet.protect.pram import Pram as Pram
@@ -46,9 +43,12 @@ from discreet.protect.recoding.identifiers import (
     Pseudonymize as Pseudonymize,
 )
 from discreet.protect.recoding.top_and_bottom_coding import TopBottomCode as TopBottomCode
+from discreet.protect.regression_synthesis import RegressionSynthesis as RegressionSynthesis
 from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
 from discreet.protect.sampling.sampling_privacy import sampling_plan as sampling_plan
+from discreet.protect.shuffling import Shuffle as Shuffle
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
+from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.suppressing.local_suppression import LocalSuppression as LocalSuppression
 from discreet.protect.suppressing.robin_hood import RobinHood as RobinHood
 from discreet.protect.swapping.class_swapping import ClassSwap as ClassSwap

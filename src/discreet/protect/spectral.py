@@ -17,7 +17,7 @@ from discreet.core.parameters import keep_as_tuples
 from discreet.core.wording import percent
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.perturbing.number_blocks import (
+from discreet.protect.number_blocks import (
     NumberBlock,
     groups,
     own_strata,

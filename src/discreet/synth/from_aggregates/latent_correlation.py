@@ -413,7 +413,7 @@ def between_units(means: Floats) -> tuple[Floats, float]:
 
 def normal_score_correlation(table: pl.DataFrame, units: Sequence[str], variables: Sequence[str]) -> Floats:
     """Correlate the normal scores of real records, ranked within their unit."""
-    from discreet.protect.perturbing.ranks import normal_scores
+    from discreet.protect.number_blocks import normal_scores
 
     parts = table.partition_by(units, maintain_order=True) if units else [table]
     scores = [

@@ -19,7 +19,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.release_count import OTHER_TABLES_DIFFER
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
-from discreet.protect.perturbing.stochastic_rounding import check_least_count, round_small_counts
+from discreet.protect.stochastic_rounding import check_least_count, round_small_counts
 from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import (
     BY_DEFINITION,
@@ -238,7 +238,7 @@ class SmallCountRounding(_DrawnRounding):
     -----
     A table made from a file of counts is rounded as `discreet.protect.StochasticRound` rounds that file, with the same
     secret key and the same names. The law of what is published, and what a published 0 or k says, is in
-    `discreet.protect.perturbing.stochastic_rounding.published_law`; runs of a simulation are put together by
+    `discreet.protect.stochastic_rounding.published_law`; runs of a simulation are put together by
     `monte_carlo_summary`.
 
     What it costs

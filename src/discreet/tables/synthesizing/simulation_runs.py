@@ -13,7 +13,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
-from discreet.protect.perturbing.stochastic_rounding import check_least_count
+from discreet.protect.stochastic_rounding import check_least_count
 
 
 class RunningSummary:

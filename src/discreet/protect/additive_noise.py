@@ -23,18 +23,19 @@ from discreet.core.wording import percent
 from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.perturbing.number_blocks import (
+from discreet.protect.number_blocks import (
     NumberBlock,
     groups,
+    moved_basis,
+    orthonormal,
     own_strata,
+    rank_correlation,
     rounding_note,
     stratum_codes,
     to_records,
     unit_column,
     weight_note,
 )
-from discreet.protect.perturbing.orthogonal import moved_basis, orthonormal
-from discreet.protect.perturbing.ranks import rank_correlation
 from discreet.protect.treatment import Aside, Change, Treatment, numeric
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]

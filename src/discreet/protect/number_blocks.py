@@ -226,3 +226,236 @@ def rounding_note(block: NumberBlock, *, round_integers: bool, what: str) -> tup
         return ()
     listed = ", ".join(f"'{name}'" for name in names[:8]) + (" …" if len(names) > 8 else "")
     return (f"Rounding to the type of the columns ({listed}) moves {what} a little.",)
+
+
+# Columns that others are predicted from, as numbers: categories become one column a level.
+
+
+_MOST = 1_000
+"""Predicting columns beyond which a dense matrix of them would take too much memory and time."""
+
+
+@dataclass(frozen=True)
+class Predictors:
+    """The predicting columns of a file.
+
+    Attributes
+    ----------
+    matrix
+        One row a record; NaN where the column it comes from is missing.
+    source
+        For each column of the matrix, the position of the file's column it comes from.
+    names
+        The file's columns.
+    """
+
+    matrix: Floats
+    source: Integers
+    names: tuple[str, ...]
+
+    @property
+    def known(self) -> Flags:
+        """Whether each record knows each of the file's columns."""
+        if not self.names:
+            return np.zeros((len(self.matrix), 0), dtype=bool)
+        first = np.array([np.flatnonzero(self.source == at)[0] for at in range(len(self.names))])
+        return np.asarray(~np.isnan(self.matrix[:, first]))
+
+    def at(self, records: Integers) -> Predictors:
+        """Return the predictors of some records."""
+        return replace(self, matrix=self.matrix[records])
+
+    @classmethod
+    def read(
+        cls,
+        data: Microdata,
+        names: Sequence[str] | None,
+        changed: Sequence[str],
+        *,
+        ordered: bool,
+        treatment: str,
+    ) -> Predictors:
+        """Read the columns: numbers and dates as they are, categories as one 0/1 column for each level but one.
+
+        With ``ordered``, categories that have an order (Enum) count as numbers by their place in it.
+        """
+        names = () if not names else existing(data, names, treatment=treatment)
+        both = [name for name in names if name in changed]
+        if both:
+            raise ParameterError(f"'{both[0]}' is both changed by {treatment} and given. Decide for one.")
+        table = engine.collect(data, names) if names else pl.DataFrame()
+        parts: list[Floats] = []
+        source: list[int] = []
+        for at, name in enumerate(names):
+            made = _numbers(table[name], ordered)
+            parts.append(made)
+            source += [at] * made.shape[1]
+            if len(source) > _MOST:
+                raise ParameterError(
+                    f"The columns given to {treatment} have too many levels together (more than {_MOST:,}, at "
+                    f"'{name}'). Group the levels first, or leave the column out."
+                )
+        rows = table.height if names else engine.overview(data, ()).rows
+        matrix = np.hstack(parts) if parts else np.zeros((rows, 0))
+        return cls(matrix, np.array(source, dtype=np.int64), tuple(names))
+
+
+def _numbers(column: pl.Series, ordered: bool) -> Floats:
+    kind = column.dtype
+    if kind.is_numeric() or kind == pl.Boolean:
+        numbers = column.cast(pl.Float64)
+    elif kind.is_temporal() or (ordered and isinstance(kind, pl.Enum)):
+        numbers = column.to_physical().cast(pl.Float64)
+    else:
+        return _levels(column)
+    if numbers.is_infinite().any():
+        raise ColumnError(f"Column '{column.name}' holds infinite numbers. Make them missing first.")
+    return numbers.to_numpy().reshape(-1, 1)
+
+
+def _levels(column: pl.Series) -> Floats:
+    """Make a 0/1 column for each level but the most frequent, and a column of zeros where there is no other."""
+    text = column.cast(pl.String).rename("level")
+    counts = text.drop_nulls().value_counts().sort(["count", "level"], descending=[True, False])
+    others = counts["level"][1 : _MOST + 2]
+    gone = text.is_null().to_numpy()
+    made = np.zeros((len(text), max(len(others), 1)))
+    if len(others):
+        place = text.replace_strict(others, pl.Series(range(len(others))), default=-1, return_dtype=pl.Int64)
+        spot = place.fill_null(-1).to_numpy()
+        hit = np.flatnonzero(spot >= 0)
+        made[hit, spot[hit]] = 1.0
+    made[gone] = np.nan
+    return made
+
+
+# Numbers by their ranks: normal scores and rank correlations, with gaps where the data has them.
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Give each known value the normal quantile of its rank, scaled to variance 1; NaN where it is missing.
+
+    Examples
+    --------
+    >>> normal_scores(np.array([5.0, 1.0, np.nan, 9.0])).round(3).tolist()
+    [0.0, -1.225, nan, 1.225]
+    """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    known = ~np.isnan(values)
+    scores = np.full(len(values), np.nan)
+    if known.any():
+        made = ndtri((rankdata(values[known]) - 0.5) / known.sum())
+        spread = made.std()
+        scores[known] = (made - made.mean()) / spread if spread > 0 else 0.0
+    return scores
+
+
+def rank_correlation(matrix: Floats) -> Floats:
+    """Spearman's rank correlations; each pair of columns by the records that know both, 0 where one is constant.
+
+    Examples
+    --------
+    >>> rank_correlation(np.array([[1.0, 10.0], [2.0, 1000.0], [3.0, 100.0]])).round(3).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    from scipy.stats import rankdata
+
+    size = matrix.shape[1]
+    known = ~np.isnan(matrix)
+    found = np.eye(size)
+    whole = np.flatnonzero(known.all(axis=0))
+    if len(whole):
+        found[np.ix_(whole, whole)] = _correlation(rankdata(matrix[:, whole], axis=0))
+    for i in range(size):
+        for j in range(i):
+            if i in whole and j in whole:
+                continue
+            both = known[:, i] & known[:, j]
+            pair = rankdata(matrix[both][:, [i, j]], axis=0)
+            found[i, j] = found[j, i] = _correlation(pair)[0, 1] if both.any() else 0.0
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def _correlation(matrix: Floats) -> Floats:
+    centered = matrix - matrix.mean(axis=0)
+    length = np.sqrt((centered**2).sum(axis=0))
+    unit = centered / np.where(length > 0, length, 1.0)
+    return np.asarray(unit.T @ unit)
+
+
+# Orthonormal columns: read off a matrix, moved by noise, or drawn at random beside others.
+
+
+def orthonormal(matrix: Floats, *, floor: float = 0.0) -> tuple[Floats, Floats]:
+    """Write a matrix as U R, the columns of U orthonormal and as many as the matrix has dimensions.
+
+    Directions shorter than rounding error, or than ``floor``, are left out.
+
+    Examples
+    --------
+    >>> twice = np.array([[1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]])
+    >>> basis, factor = orthonormal(twice)
+    >>> basis.shape, bool(np.allclose(basis @ factor, twice))
+    ((3, 1), True)
+    """
+    if not matrix.size:
+        return np.zeros((len(matrix), 0)), np.zeros((0, matrix.shape[1]))
+    q, r = np.linalg.qr(matrix)
+    left, values, right = np.linalg.svd(r, full_matrices=False)
+    least = max(values[0] * max(matrix.shape) * np.finfo(float).eps, floor)
+    rank = int((values > least).sum())
+    return q @ left[:, :rank], values[:rank, None] * right[:rank]
+
+
+def moved_basis(basis: Floats, level: float, rng: np.random.Generator) -> Floats:
+    """Return the orthonormal matrix nearest to the basis plus centered noise of ``level`` times its size.
+
+    Its columns sum to 0. The nearest orthonormal matrix treats all columns alike, so the outcome does not depend
+    on which basis of the space was taken.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> basis, _ = orthonormal(np.array([[1.0], [-1.0], [0.0], [0.0]]))
+    >>> moved = moved_basis(basis, 0.1, rng)
+    >>> round(float(np.linalg.norm(moved)), 12), abs(round(float(moved.sum()), 12))
+    (1.0, 0.0)
+    """
+    moved = basis + rng.standard_normal(basis.shape) * (level / np.sqrt(len(basis)))
+    for _ in range(2):
+        # The second round takes away what rounding left of the first.
+        moved -= moved.mean(axis=0)
+        values, vectors = np.linalg.eigh(moved.T @ moved)
+        moved = moved @ (vectors / np.sqrt(values)) @ vectors.T
+    return np.asarray(moved)
+
+
+def beside(bases: list[Floats], columns: int, rng: np.random.Generator) -> Floats:
+    """Draw orthonormal columns that sum to 0 and are orthogonal to given orthonormal ones, evenly among all such.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> basis, _ = orthonormal(np.array([[1.0], [-1.0], [0.0], [0.0]]))
+    >>> drawn = beside([basis], 2, rng)
+    >>> bool(np.allclose(drawn.T @ drawn, np.eye(2))), bool(np.allclose(basis.T @ drawn, 0))
+    (True, True)
+    """
+    drawn = rng.standard_normal((len(bases[0]), columns))
+    for _ in range(2):
+        # Once more, because a draw that lies mostly within the given space loses digits the first time.
+        drawn = outside(drawn, bases)
+        drawn, triangle = np.linalg.qr(drawn)
+        drawn = drawn * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+    return drawn
+
+
+def outside(matrix: Floats, bases: list[Floats]) -> Floats:
+    """Center a matrix and take away what lies in the span of (centered) orthonormal columns."""
+    rest = matrix - matrix.mean(axis=0)
+    for basis in bases:
+        rest = rest - basis @ (basis.T @ rest)
+    return np.asarray(rest - rest.mean(axis=0))

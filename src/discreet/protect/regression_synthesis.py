@@ -15,16 +15,18 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.perturbing.number_blocks import (
+from discreet.protect.number_blocks import (
     NumberBlock,
+    Predictors,
     alike,
+    beside,
+    orthonormal,
+    outside,
     rounding_note,
     to_records,
     unit_column,
     weight_note,
 )
-from discreet.protect.perturbing.orthogonal import beside, orthonormal, outside
-from discreet.protect.perturbing.predictors import Predictors
 from discreet.protect.treatment import Change, Treatment, numeric
 
 SynthesisMethod = Literal["exact", "coefficients", "sampled"]

@@ -13,17 +13,18 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.perturbing.number_blocks import (
+from discreet.protect.number_blocks import (
     NumberBlock,
+    Predictors,
     alike,
     groups,
+    normal_scores,
     own_strata,
+    rank_correlation,
     stratum_codes,
     to_records,
     unit_column,
 )
-from discreet.protect.perturbing.predictors import Predictors
-from discreet.protect.perturbing.ranks import normal_scores, rank_correlation
 from discreet.protect.treatment import Change, Treatment, numeric
 
 

@@ -1,1 +1,0 @@
-"""Perturbation of numbers and categories: noise, microaggregation, shuffling, PRAM."""
