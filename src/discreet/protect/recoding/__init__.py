@@ -1,1 +1,0 @@
-"""Recoding: coarser values, identifiers, order and rounding."""
