@@ -11,14 +11,8 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.dp import Stream, rational_epsilon, seeded_words
 from discreet.microdata import Metadata
 from discreet.protect.plan import Plan
-from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize, _Choice
-from discreet.protect.sampling.sampling_privacy import (
-    delta_of,
-    highest_rate,
-    sampling_plan,
-    smallest_k,
-    telling_share,
-)
+from discreet.protect.sample_and_anonymize import SampleAndAnonymize, _Choice
+from discreet.protect.sampling_privacy import delta_of, highest_rate, sampling_plan, smallest_k, telling_share
 
 AGES = {"age": Hierarchy.intervals([10, 50])}
 
@@ -162,7 +156,7 @@ def test_better_nodes_are_chosen_more_often_by_the_factor_of_the_mechanism():
 
 
 def test_a_large_lattice_is_walked_and_the_end_is_chosen_privately(monkeypatch):
-    monkeypatch.setattr("discreet.protect.sampling.sample_and_anonymize._SMALL_LATTICE", 3)
+    monkeypatch.setattr("discreet.protect.sample_and_anonymize._SMALL_LATTICE", 3)
     log = released(steps=5).log[0]
     assert set(log.parameters["levels"]) == {"sex", "age", "job"}
     assert released(steps=5000).log[0].parameters["levels"].keys() == log.parameters["levels"].keys()

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Hierarchy, Microdata
 from discreet.protect.pram import Pram
-from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize
+from discreet.protect.sample_and_anonymize import SampleAndAnonymize
 from discreet.protect.swapping.rank_swapping import RankSwap
 from discreet.protect.swapping.record_swapping import RecordSwap
 

@@ -27,8 +27,8 @@ from discreet.protect.privacy_models import KMap as KMap
 from discreet.protect.privacy_models import LDiversity as LDiversity
 from discreet.protect.privacy_models import TCloseness as TCloseness
 from discreet.protect.regression_synthesis import RegressionSynthesis as RegressionSynthesis
-from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
-from discreet.protect.sampling.sampling_privacy import sampling_plan as sampling_plan
+from discreet.protect.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
+from discreet.protect.sampling_privacy import sampling_plan as sampling_plan
 from discreet.protect.shuffling import Shuffle as Shuffle
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound

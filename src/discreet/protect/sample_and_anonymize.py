@@ -25,7 +25,7 @@ from discreet.microdata import Microdata
 from discreet.protect.coded_columns import coded_key
 from discreet.protect.lattice_classes import Lattice, Node
 from discreet.protect.optimal_generalization import hierarchies_of
-from discreet.protect.sampling.sampling_privacy import (
+from discreet.protect.sampling_privacy import (
     check_budget,
     highest_rate,
     sampling_plan,
