@@ -9,8 +9,7 @@ import pytest
 from discreet import Microdata
 from discreet.core.errors import ParameterError
 from discreet.protect.lattice_search import joint_entropy_loss
-from discreet.protect.suppressing.attribute_masking import allot, protection
-from discreet.protect.suppressing.robin_hood import RobinHood
+from discreet.protect.robin_hood import RobinHood, allot, protection
 
 
 def one_masking_class(**sizes: int) -> Microdata:

@@ -17,8 +17,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect.lattice_classes import Lattice
 from discreet.protect.lattice_search import joint_entropy_loss, minimal_nodes, nodes_by_loss
-from discreet.protect.suppressing.attribute_masking import allot
-from discreet.protect.suppressing.robin_hood import RobinHood
+from discreet.protect.robin_hood import RobinHood, allot
 from discreet.protect.treatment import Treatment
 
 KEYS = ["race", "sex", "age"]

@@ -9,7 +9,7 @@ import pytest
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.suppressing.robin_hood import RobinHood
+from discreet.protect.robin_hood import RobinHood
 from discreet.utility.odds_of_groups import disparity
 
 

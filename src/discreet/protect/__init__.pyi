@@ -27,13 +27,13 @@ from discreet.protect.privacy_models import KMap as KMap
 from discreet.protect.privacy_models import LDiversity as LDiversity
 from discreet.protect.privacy_models import TCloseness as TCloseness
 from discreet.protect.regression_synthesis import RegressionSynthesis as RegressionSynthesis
+from discreet.protect.robin_hood import RobinHood as RobinHood
 from discreet.protect.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
 from discreet.protect.sampling_privacy import sampling_plan as sampling_plan
 from discreet.protect.shuffling import Shuffle as Shuffle
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.suppressing.local_suppression import LocalSuppression as LocalSuppression
-from discreet.protect.suppressing.robin_hood import RobinHood as RobinHood
 from discreet.protect.swapping.class_swapping import ClassSwap as ClassSwap
 from discreet.protect.swapping.rank_swapping import RandomSwap as RandomSwap
 from discreet.protect.swapping.rank_swapping import RankSwap as RankSwap
