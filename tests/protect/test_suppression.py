@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from discreet import Microdata, engine
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError
 from discreet.engine.wildcard import neighborhood_sizes
-from discreet.protect.suppressing import (
-    demands_met,
+from discreet.protect.local_suppression import (
     suppression_merging,
     suppression_regrouping,
     suppression_search,
+    suppression_solving,
 )
-from discreet.protect.suppressing.agreement import CountedRows
-from discreet.protect.suppressing.alike_records import Alike
-from discreet.protect.suppressing.local_suppression import LocalSuppression
+from discreet.protect.local_suppression.agreement import Alike, CountedRows
+from discreet.protect.local_suppression.local_suppression import LocalSuppression
 from discreet.protect.treatment import Treatment
 from discreet.risk import k_anonymity, linkage, uniqueness
 
@@ -343,7 +342,7 @@ def test_company_is_counted_as_it_is_defined(rows):
 
 
 def test_an_unproven_file_is_never_released(monkeypatch):
-    monkeypatch.setattr(demands_met, "solve", lambda problem: Alike(problem.codes, problem.weights))
+    monkeypatch.setattr(suppression_solving, "solve", lambda problem: Alike(problem.codes, problem.weights))
     with pytest.raises(DiscreetError, match="Internal error"):
         LocalSuppression(k=3).apply(Microdata(people(), keys=KEYS))
 

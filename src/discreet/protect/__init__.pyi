@@ -13,6 +13,7 @@ from discreet.protect.identifiers import Pseudonymize as Pseudonymize
 from discreet.protect.lapgraph import GraphRelease as GraphRelease
 from discreet.protect.lapgraph import LapGraph as LapGraph
 from discreet.protect.lapgraph import lapgraph_expected_recall as lapgraph_expected_recall
+from discreet.protect.local_suppression.local_suppression import LocalSuppression as LocalSuppression
 from discreet.protect.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.mondrian import Mondrian as Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization
@@ -33,7 +34,6 @@ from discreet.protect.sampling_privacy import sampling_plan as sampling_plan
 from discreet.protect.shuffling import Shuffle as Shuffle
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound
-from discreet.protect.suppressing.local_suppression import LocalSuppression as LocalSuppression
 from discreet.protect.swapping.class_swapping import ClassSwap as ClassSwap
 from discreet.protect.swapping.rank_swapping import RandomSwap as RandomSwap
 from discreet.protect.swapping.rank_swapping import RankSwap as RankSwap

@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.suppressing.agreement import CountedRows, Demand, summed
-from discreet.protect.suppressing.alike_records import Alike
-from discreet.protect.suppressing.suppression_kernels import numbered, numbered_beside
-from discreet.protect.suppressing.suppression_regrouping import regroup
-from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
+from discreet.protect.local_suppression.agreement import Alike, CountedRows, Demand, summed
+from discreet.protect.local_suppression.suppression_kernels import numbered, numbered_beside
+from discreet.protect.local_suppression.suppression_regrouping import regroup
+from discreet.protect.local_suppression.suppression_search import sets_by_cost, too_many_sets
 
 _FEW = (
     500  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken

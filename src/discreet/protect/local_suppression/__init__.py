@@ -1,1 +1,3 @@
 """Suppression and masking of key cells."""
+
+from __future__ import annotations
