@@ -18,8 +18,8 @@ import polars as pl
 
 from discreet import Microdata
 from discreet.protect.pram import Pram
-from discreet.protect.swapping.rank_swapping import RandomSwap, RankSwap
-from discreet.protect.swapping.record_swapping import RecordSwap
+from discreet.protect.rank_swapping import RandomSwap, RankSwap
+from discreet.protect.record_swapping import RecordSwap
 from discreet.protect.treatment import Treatment
 
 QUOTED = {("pram", 1_000_000): 12.0, ("rank-swap", 250_000): 57.0}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect.plan import Plan
-from discreet.protect.swapping.record_swapping import RecordSwap
+from discreet.protect.record_swapping import RecordSwap
 
 
 def village(households=400, seed=0):

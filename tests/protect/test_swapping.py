@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect.plan import Plan
-from discreet.protect.swapping.rank_swapping import RandomSwap, RankSwap
+from discreet.protect.rank_swapping import RandomSwap, RankSwap
 
 numbers = st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=20, max_size=80)
 

@@ -8,9 +8,9 @@ import pytest
 
 from discreet import Hierarchy, Microdata
 from discreet.protect.pram import Pram
+from discreet.protect.rank_swapping import RankSwap
+from discreet.protect.record_swapping import RecordSwap
 from discreet.protect.sample_and_anonymize import SampleAndAnonymize
-from discreet.protect.swapping.rank_swapping import RankSwap
-from discreet.protect.swapping.record_swapping import RecordSwap
 
 QIS = ["age", "workclass", "education", "occupation", "race", "sex", "native-country"]
 

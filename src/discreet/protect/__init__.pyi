@@ -1,5 +1,6 @@
 from discreet.protect import spectral as spectral
 from discreet.protect.additive_noise import AddNoise as AddNoise
+from discreet.protect.class_swapping import ClassSwap as ClassSwap
 from discreet.protect.dates_and_order import ReorderRecords as ReorderRecords
 from discreet.protect.dates_and_order import ShiftDates as ShiftDates
 from discreet.protect.density_maps import SpatialRaster as SpatialRaster
@@ -27,6 +28,9 @@ from discreet.protect.privacy_models import KAnonymity as KAnonymity
 from discreet.protect.privacy_models import KMap as KMap
 from discreet.protect.privacy_models import LDiversity as LDiversity
 from discreet.protect.privacy_models import TCloseness as TCloseness
+from discreet.protect.rank_swapping import RandomSwap as RandomSwap
+from discreet.protect.rank_swapping import RankSwap as RankSwap
+from discreet.protect.record_swapping import RecordSwap as RecordSwap
 from discreet.protect.regression_synthesis import RegressionSynthesis as RegressionSynthesis
 from discreet.protect.robin_hood import RobinHood as RobinHood
 from discreet.protect.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
@@ -34,10 +38,6 @@ from discreet.protect.sampling_privacy import sampling_plan as sampling_plan
 from discreet.protect.shuffling import Shuffle as Shuffle
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound
-from discreet.protect.swapping.class_swapping import ClassSwap as ClassSwap
-from discreet.protect.swapping.rank_swapping import RandomSwap as RandomSwap
-from discreet.protect.swapping.rank_swapping import RankSwap as RankSwap
-from discreet.protect.swapping.record_swapping import RecordSwap as RecordSwap
 from discreet.protect.top_and_bottom_coding import TopBottomCode as TopBottomCode
 from discreet.protect.treatment import Change as Change
 from discreet.protect.treatment import Treatment as Treatment

@@ -113,7 +113,7 @@ class RankSwap(Treatment):
     def _swapped(
         self, values: pl.Series, groups: Integers, rng: np.random.Generator
     ) -> tuple[pl.Series, int]:
-        from discreet.protect.swapping.rank_kernels import rank_partners
+        from discreet.protect.swapping_kernels import rank_partners
 
         ranked = _sortable(values, self.name)
         there = np.flatnonzero(values.is_not_null().to_numpy())

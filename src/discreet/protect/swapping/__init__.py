@@ -1,1 +1,0 @@
-"""Swapping values or records between people."""
