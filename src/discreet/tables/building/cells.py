@@ -11,9 +11,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError, refuse_too_many_cells, unknown_name
-from discreet.tables.building.contributors_in_place import only_contributors
-from discreet.tables.building.counting import code_texts, entries_by_contributor
 from discreet.tables.gauss.problem import positions
+from discreet.tables.table_counting import code_texts, entries_by_contributor, only_contributors
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

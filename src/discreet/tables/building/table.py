@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from discreet.numerics.dominance import Contributions, Negative, Weighting
-    from discreet.tables.building.contributors import Contributing
     from discreet.tables.building.linked_tables import Joined
+    from discreet.tables.contributors import Contributing
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,7 +348,7 @@ class Table:
             What weights mean and what becomes of negative contributions, as in `numerics.dominance.contributions`.
             With a contributor column the contributions are always weight times value.
         """
-        from discreet.tables.building.contributors import from_largest_columns
+        from discreet.tables.contributors import from_largest_columns
 
         measure = self.measure_named(measure)
         if self.contributing is None and contributor is None:

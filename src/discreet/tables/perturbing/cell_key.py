@@ -17,7 +17,6 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
-from discreet.tables.building.counting import check_columns
 from discreet.tables.perturbing.perturbation_table import (
     PerturbationTable,
     largest_entropy,
@@ -31,6 +30,7 @@ from discreet.tables.perturbing.record_keys import (
     summed_by_inner_cell,
 )
 from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up
+from discreet.tables.table_counting import check_columns
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

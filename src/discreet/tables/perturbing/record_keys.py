@@ -22,7 +22,7 @@ from discreet.core.values import canonical_text
 from discreet.engine import ByRecord
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.tables.building.counting import check_columns, code_texts
+from discreet.tables.table_counting import check_columns, code_texts
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -21,17 +21,18 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Contributions, Negative, Weighting
-from discreet.tables.building.contributors_in_place import contributors_by_cell, largest_by_cell
-from discreet.tables.building.counting import (
+from discreet.tables.building.dimension import MISSING
+from discreet.tables.building.rolling import published_cells
+from discreet.tables.table_counting import (
     check_columns,
+    contributors_by_cell,
     entries_by_contributor,
     entries_needed,
     inner_cells,
+    largest_by_cell,
     largest_entries,
     smallest_weight,
 )
-from discreet.tables.building.dimension import MISSING
-from discreet.tables.building.rolling import published_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
