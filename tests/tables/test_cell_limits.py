@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import ParameterError
-from discreet.tables import ControlledRounding, Suppression, Table, Threshold, audit, primary
-from discreet.tables.building import rolling
+from discreet.tables import ControlledRounding, Suppression, Table, Threshold, audit, primary, table_cells
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def test_whoever_can_wait_raises_the_limit():
 
 
 def test_a_table_that_grows_too_large_while_it_is_added_up_is_refused(monkeypatch):
-    monkeypatch.setattr(rolling, "MOST_CELLS", 1_000)
+    monkeypatch.setattr(table_cells, "MOST_CELLS", 1_000)
     people = pl.DataFrame({name: np.arange(400) for name in "abc"})
     with pytest.raises(ParameterError, match=r"Adding up the table a\*b\*c over 'b' takes 1,600 cells"):
         Table.from_microdata(people, "a*b*c")

@@ -3,7 +3,6 @@ from discreet.formula import Term as Term
 from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
 from discreet.tables.building.dimension import Dimension as Dimension
-from discreet.tables.building.relations import equations as equations
 from discreet.tables.building.table import Table as Table
 from discreet.tables.checking import Audit as Audit
 from discreet.tables.checking import Protection as Protection
@@ -119,3 +118,4 @@ from discreet.tables.synthesizing.simulation_runs import (
 from discreet.tables.synthesizing.simulation_runs import (
     monte_carlo_summary as monte_carlo_summary,
 )
+from discreet.tables.table_cells import equations as equations

@@ -22,7 +22,7 @@ from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Contributions, Negative, Weighting
 from discreet.tables.building.dimension import MISSING
-from discreet.tables.building.rolling import published_cells
+from discreet.tables.table_cells import published_cells
 from discreet.tables.table_counting import (
     check_columns,
     contributors_by_cell,

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Integers
 from discreet.tables.building.dimension import Dimension
-from discreet.tables.building.rolling import possible_cells
+from discreet.tables.table_cells import possible_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -14,9 +14,9 @@ from discreet.formula import Formula, parsed
 from discreet.microdata import Microdata
 from discreet.tables.building.dimension import MISSING, TOTAL, Dimension
 from discreet.tables.building.dimension_sources import built_dimension, level_columns, sources
-from discreet.tables.building.rolling import MOST_CELLS, possible_cells, published_cells
 from discreet.tables.building.table import Table
 from discreet.tables.contributors import Contributing
+from discreet.tables.table_cells import MOST_CELLS, possible_cells, published_cells
 from discreet.tables.table_counting import check_columns, coded, groups_of, inner_cells
 
 RESERVED = ("count", "weighted", "contributors", "table", "level", "inner_cells", "primary", "rule")

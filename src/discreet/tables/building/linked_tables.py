@@ -24,9 +24,9 @@ from discreet.formula import Formula
 from discreet.tables.building.crossing_ties import crossing_ties
 from discreet.tables.building.dimension import Dimension
 from discreet.tables.building.merged_dimensions import merged_dimension
-from discreet.tables.building.relations import equations
 from discreet.tables.building.remainders import Remainders, remainders_of
 from discreet.tables.building.singles import one_person_across
+from discreet.tables.table_cells import equations
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from discreet.core.arrays import Integers
-from discreet.tables.building.cells import single_contributors
 from discreet.tables.building.dimension import Dimension
+from discreet.tables.table_cells import single_contributors
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -15,7 +15,7 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.formula import Formula
 from discreet.tables.building.dimension import TOTAL, Dimension, code_frame, described
-from discreet.tables.building.rolling import cell_matrix
+from discreet.tables.table_cells import cell_matrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

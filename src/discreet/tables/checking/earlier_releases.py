@@ -17,7 +17,7 @@ from scipy import sparse
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.tables.building.cells import cell_places, inner_values
+from discreet.tables.table_cells import cell_places, inner_values
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

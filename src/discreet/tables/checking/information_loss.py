@@ -13,9 +13,8 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.values import canonical_text
-from discreet.tables.building.cells import cell_numbers
-from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table
+from discreet.tables.table_cells import cell_numbers, equations
 
 
 @checked

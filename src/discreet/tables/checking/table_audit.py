@@ -11,7 +11,12 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
-from discreet.tables.building.cells import (
+from discreet.tables.checking.differences import nested_differences, successive_differences
+from discreet.tables.checking.earlier_releases import Knowledge, knowledge
+from discreet.tables.checking.findings import Audit
+from discreet.tables.checking.intervals import Protection, feasible_bounds, levels
+from discreet.tables.checking.rank import computable
+from discreet.tables.table_cells import (
     MOST_SOLVED,
     cell_places,
     counts_only,
@@ -20,11 +25,6 @@ from discreet.tables.building.cells import (
     need_few_cells,
     single_contributors,
 )
-from discreet.tables.checking.differences import nested_differences, successive_differences
-from discreet.tables.checking.earlier_releases import Knowledge, knowledge
-from discreet.tables.checking.findings import Audit
-from discreet.tables.checking.intervals import Protection, feasible_bounds, levels
-from discreet.tables.checking.rank import computable
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -20,7 +20,6 @@ from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.release_count import OTHER_TABLES_DIFFER
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.protect.stochastic_rounding import check_least_count, round_small_counts
-from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import (
     BY_DEFINITION,
     BY_RECORDS_WITHOUT_ID,
@@ -29,6 +28,7 @@ from discreet.tables.perturbing.drawing import (
 )
 from discreet.tables.poisson import checked_counts
 from discreet.tables.protecting import Stream, TableChange, TableProtection, Values, added_up, counts_of
+from discreet.tables.table_cells import equations
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

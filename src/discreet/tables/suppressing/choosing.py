@@ -23,15 +23,6 @@ from scipy import sparse
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import NothingLeftWarning
 from discreet.core.randomness import generator
-from discreet.tables.building.cells import (
-    cell_numbers,
-    cell_places,
-    counts_only,
-    empty_rows,
-    known_zero_rows,
-    single_contributors,
-)
-from discreet.tables.building.relations import equations
 from discreet.tables.checking.combinations import disclosing_columns, together
 from discreet.tables.checking.earlier_releases import knowledge
 from discreet.tables.checking.rank import Computable, computable
@@ -40,6 +31,15 @@ from discreet.tables.gauss.problem import SINGLETON_METHODS, default_order
 from discreet.tables.suppressing.optimal_suppression import Optimum, cheapest
 from discreet.tables.suppressing.suppression_result import SuppressionResult
 from discreet.tables.suppressing.widening import Aim, widest, with_decoy, zero_groups
+from discreet.tables.table_cells import (
+    cell_numbers,
+    cell_places,
+    counts_only,
+    empty_rows,
+    equations,
+    known_zero_rows,
+    single_contributors,
+)
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -13,7 +13,6 @@ import polars as pl
 
 from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
-from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
 from discreet.tables.checking import Audit, Protection, audit
 from discreet.tables.checking.table_audit import intervals_wanted
 from discreet.tables.gauss import Elimination
@@ -22,6 +21,7 @@ from discreet.tables.suppressing.choosing import Case, Progress, by_elimination,
 from discreet.tables.suppressing.optimal_suppression import Optimum
 from discreet.tables.suppressing.suppression_result import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
 from discreet.tables.suppressing.widening import Aim, aim_of
+from discreet.tables.table_cells import MOST_SOLVED, need_few_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

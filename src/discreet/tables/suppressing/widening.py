@@ -21,10 +21,10 @@ import numpy as np
 from scipy import sparse
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.tables.building.cells import counts_only, known_zero_rows
 from discreet.tables.checking.intervals import feasible_bounds, levels
 from discreet.tables.checking.table_audit import least_values, whole_values
 from discreet.tables.checking.whole_numbers import SECONDS
+from discreet.tables.table_cells import counts_only, known_zero_rows
 
 if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case, Progress

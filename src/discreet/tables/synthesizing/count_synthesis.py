@@ -16,7 +16,6 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
-from discreet.tables.building.rolling import possible_cells
 from discreet.tables.protecting import (
     SEVERAL_DRAWS,
     Stream,
@@ -35,6 +34,7 @@ from discreet.tables.synthesizing.count_laws import (
 )
 from discreet.tables.synthesizing.expanding import scaled_to
 from discreet.tables.synthesizing.log_linear import fit_log_linear
+from discreet.tables.table_cells import possible_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
