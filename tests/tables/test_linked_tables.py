@@ -21,9 +21,9 @@ from discreet.tables import (
     expanded,
     primary,
 )
-from discreet.tables.building.linked_tables import ring
 from discreet.tables.checking.intervals import feasible_bounds
 from discreet.tables.checking.rank import computable
+from discreet.tables.table_linking import ring
 
 CODES = {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"], "c": ["c1", "c2", "c3"]}
 CROSS = pl.DataFrame([dict(zip(CODES, key, strict=True)) for key in product(*CODES.values())])

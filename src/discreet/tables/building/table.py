@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from discreet.numerics.dominance import Contributions, Negative, Weighting
-    from discreet.tables.building.linked_tables import Joined
     from discreet.tables.contributors import Contributing
+    from discreet.tables.table_linking import Joined
 
 
 @dataclass(frozen=True, repr=False)
@@ -255,7 +255,7 @@ class Table:
         >>> table.cells.height, table.tables, table.notes
         (5, ('place', 'sex'), ('1 cells are shared by several tables and occur once.',))
         """
-        from discreet.tables.building.linked_tables import linked
+        from discreet.tables.table_linking import linked
 
         return linked(tables, total=total, tolerance=tolerance)
 

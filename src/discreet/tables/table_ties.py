@@ -8,6 +8,8 @@ crossings that are possible, and are known to every reader.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +18,11 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Integers
 from discreet.tables.building.dimension import Dimension
-from discreet.tables.table_cells import possible_cells
+from discreet.tables.table_cells import possible_cells, single_contributors
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
+    from discreet.tables.table_linking import View
 
 
 _MOST_CROSSINGS = 1_000_000
@@ -151,3 +154,136 @@ def _beyond(found: Any, ties: Any) -> Any:
     """The combinations that do not follow from the ties."""
     _, pivots = _echelon(sparse.hstack([ties, found]).toarray() % _PRIME)
     return found[:, pivots[pivots >= ties.shape[1]] - ties.shape[1]]
+
+
+# What lies outside a table that covers only a part: the whole of one table minus the part of another.
+#
+# A table of the East and a table of the whole country give the West away by subtraction. The West is an inner cell like
+# any other, though nobody publishes it: it cannot be negative, which bounds the East.
+
+
+@dataclass(frozen=True)
+class Remainders:
+    """Further inner cells, the ties that define them, and how many would be negative (the tables contradict)."""
+
+    inner: pl.DataFrame
+    ties: Any
+    negative: int
+
+
+def remainders_of(  # noqa: PLR0917
+    tables: Sequence[Table],
+    dimensions: Mapping[str, Dimension],
+    cells: pl.DataFrame,
+    views: Sequence[View],
+    x: Any,
+    sums: Sequence[str],
+) -> Remainders:
+    """For every table that covers a part of some dimension: its lowest cells at that part, taken off the whole."""
+    names = list(dimensions)
+    wholes, parts, labels = [], [], []
+    places = cells.select(names).with_row_index("whole")
+    for table, view in zip(tables, views, strict=True):
+        for name in table.dimensions:
+            part, total = table.hierarchy[name].total, dimensions[name].total
+            if part == total:
+                continue
+            lowest = np.ones(len(view.cells), dtype=bool)
+            for other in table.dimensions:
+                own = table.hierarchy[other]
+                lowest &= table.codes[other] == 0 if other == name else own.is_leaf[table.codes[other]]
+            mine = cells.select(names)[view.cells[lowest]].with_columns(
+                part=pl.Series(view.cells[lowest]), **{name: pl.lit(total)}
+            )
+            found = mine.join(places, on=names, how="inner", maintain_order="left")
+            wholes.append(found["whole"].cast(pl.Int64).to_numpy())
+            parts.append(found["part"].to_numpy())
+            labels.append(found.select(names).with_columns(pl.lit(f"not {part}").alias(name)))
+    if not wholes:
+        empty = (
+            cells.select(*names, *sums).clear().with_columns(pl.lit(None, dtype=pl.String).alias("single"))
+        )
+        return Remainders(empty, sparse.csc_matrix((x.shape[0], 0), dtype=np.int64), 0)
+    whole, covered = np.concatenate(wholes), np.concatenate(parts)
+    left = {name: cells[name].to_numpy()[whole] - cells[name].to_numpy()[covered] for name in sums}
+    some = np.logical_or.reduce([np.abs(amount) > 1e-9 for amount in left.values()])
+    low = np.logical_or.reduce(
+        [amount < -1e-6 * (1.0 + np.abs(cells[name].to_numpy()[whole])) for name, amount in left.items()]
+    )
+    # A remainder of nothing is no cell: there the part is the whole, as a reader may guess.
+    height = int(some.sum())
+    slack = sparse.csc_matrix(
+        (np.full(height, -1, dtype=np.int64), (np.arange(height), np.flatnonzero(some))),
+        shape=(height, len(whole)),
+    )
+    inner = pl.concat(labels).with_columns(pl.Series(n, np.maximum(v, 0)) for n, v in left.items())
+    alone = pl.when(pl.col("count") == 1).then(pl.format("remainder {}", pl.int_range(pl.len())))
+    return Remainders(
+        inner.filter(pl.Series(some)).with_columns(alone.alias("single")),
+        sparse.vstack([x[:, whole] - x[:, covered], slack]).tocsc(),
+        int(low.sum()),
+    )
+
+
+# One person in several linked tables: who stands alone in a cell of one may stand alone in a cell of another.
+
+
+def one_person_across(
+    tables: Sequence[Table],
+    rows: Sequence[Integers],
+    inner: pl.DataFrame,
+    measures: Sequence[str],
+    dimensions: Mapping[str, Dimension],
+) -> pl.Series:
+    """For every inner cell of linked tables its only contributor, else null: the column ``single``.
+
+    Contributors known by name keep it. Others are taken for the same where they have the same figure and their codes
+    do not rule it out. A file that does not say how many stand in a cell names nobody.
+    """
+    who: list[Any] = [None] * inner.height
+    nameless = []
+    for number, (table, at) in enumerate(zip(tables, rows, strict=True)):
+        silent = (
+            not table.knows_contributors
+            and bool((table.inner["count"] == 1).all())
+            and table.inner.height > 1
+        )
+        if silent or not measures:
+            continue
+        for row, name in zip(at.tolist(), single_contributors(table), strict=True):
+            if name is None or who[row] is not None:
+                continue
+            who[row] = str(name) if table.knows_contributors else f"table {number + 1} cell {row}"
+            if not table.knows_contributors:
+                nameless.append(row)
+    if nameless:
+        _brought_together(who, nameless, inner, measures[0], dimensions)
+    return pl.Series("single", who, dtype=pl.String)
+
+
+def _brought_together(
+    who: list[Any],
+    nameless: Sequence[int],
+    inner: pl.DataFrame,
+    measure: str,
+    dimensions: Mapping[str, Dimension],
+) -> None:
+    """Give the same name, in place, to those with the same figure whose codes allow that they are one."""
+    figures = inner[measure].to_numpy().astype(float)
+    alike: dict[str, list[int]] = {}
+    for row in nameless:
+        alike.setdefault(f"{figures[row]:.9g}", []).append(row)
+    keys = inner.select(list(dimensions)).rows()
+    for group in alike.values():
+        for one, other in combinations(group, 2):
+            if who[one] != who[other] and all(
+                _meet(dimension, a, b)
+                for dimension, a, b in zip(dimensions.values(), keys[one], keys[other], strict=True)
+            ):
+                old, new = who[other], who[one]
+                for row in group:
+                    who[row] = new if who[row] == old else who[row]
+
+
+def _meet(dimension: Dimension, one: str, other: str) -> bool:
+    return bool(dimension.leaf_sets[one] & dimension.leaf_sets[other])
