@@ -121,7 +121,7 @@ def test_a_file_with_one_column_a_level_is_read_with_and_without_names(run, tmp_
 
 def test_what_a_file_of_codes_declares_does_not_hang_on_the_data(tmp_path):
     """A code that the data lack stays declared, unless its line names the column."""
-    from discreet.tables.building.level_files import hierarchy_from
+    from discreet.tables.dimension_sources import hierarchy_from
 
     file = tmp_path / "codes.csv"
     file.write_text("n\na\nb\n")

@@ -170,7 +170,7 @@ def table_reconstruction(
     (1.0, 1.0)
     """
     from discreet.tables import Table
-    from discreet.tables.building.dimension import MISSING
+    from discreet.tables.dimension import MISSING
 
     if isinstance(table, str):
         table = Table.from_microdata(original, table)

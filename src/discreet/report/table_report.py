@@ -25,8 +25,8 @@ from discreet.tables.protecting import ProtectedTable
 if TYPE_CHECKING:
     from discreet.core.guarantees import DifferentialPrivacy, Spending
     from discreet.core.results import Measure
-    from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression_result import SuppressionResult
+    from discreet.tables.table import Table
 
 
 _SIGNED = ("name", "role", "date", "decision", "remarks")

@@ -2,8 +2,6 @@ from discreet.formula import Formula as Formula
 from discreet.formula import Term as Term
 from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
-from discreet.tables.building.dimension import Dimension as Dimension
-from discreet.tables.building.table import Table as Table
 from discreet.tables.checking import Audit as Audit
 from discreet.tables.checking import Protection as Protection
 from discreet.tables.checking import audit as audit
@@ -25,6 +23,7 @@ from discreet.tables.checking.replication import (
 from discreet.tables.checking.replication import (
     unit_concentration as unit_concentration,
 )
+from discreet.tables.dimension import Dimension as Dimension
 from discreet.tables.perturbing.cell_key import CellKey as CellKey
 from discreet.tables.perturbing.controlled_rounding import ControlledRounding as ControlledRounding
 from discreet.tables.perturbing.noisy_counts import (
@@ -118,4 +117,5 @@ from discreet.tables.synthesizing.simulation_runs import (
 from discreet.tables.synthesizing.simulation_runs import (
     monte_carlo_summary as monte_carlo_summary,
 )
+from discreet.tables.table import Table as Table
 from discreet.tables.table_cells import equations as equations

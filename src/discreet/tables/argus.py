@@ -18,9 +18,9 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.hierarchy import Hierarchy
-from discreet.tables.building.dimension import Dimension
-from discreet.tables.building.table import Table
+from discreet.tables.dimension import Dimension
 from discreet.tables.rules.judging import flags_of
+from discreet.tables.table import Table
 from discreet.tables.table_cells import equations
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Contributions, Negative, Weighting
-from discreet.tables.building.dimension import MISSING
+from discreet.tables.dimension import MISSING
 from discreet.tables.table_cells import published_cells
 from discreet.tables.table_counting import (
     check_columns,
@@ -35,7 +35,7 @@ from discreet.tables.table_counting import (
 )
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 _NOISE = 1e-9

@@ -43,7 +43,7 @@ from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 __all__ = [
     "SEVERAL_DRAWS",

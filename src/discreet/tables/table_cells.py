@@ -14,14 +14,14 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError, refuse_too_many_cells, unknown_name
 from discreet.core.parameters import checked
 from discreet.formula import Formula, Term
-from discreet.tables.building.dimension import Dimension
+from discreet.tables.dimension import Dimension
 from discreet.tables.gauss.problem import positions
 from discreet.tables.table_counting import code_texts, entries_by_contributor, only_contributors
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 MOST_SOLVED = 150_000

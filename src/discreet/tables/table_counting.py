@@ -20,10 +20,10 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.tables.building.dimension import MISSING
+from discreet.tables.dimension import MISSING
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric: bool = False) -> None:

@@ -21,13 +21,13 @@ from scipy import sparse
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.formula import Formula
-from discreet.tables.building.dimension import TOTAL, Chain, Dimension, dimension_of
-from discreet.tables.building.dimension_sources import branch_order
+from discreet.tables.dimension import TOTAL, Chain, Dimension, dimension_of
+from discreet.tables.dimension_sources import branch_order
 from discreet.tables.table_cells import equations
 from discreet.tables.table_ties import Remainders, crossing_ties, one_person_across, remainders_of
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 _TOLERANCE = 1e-9
@@ -73,7 +73,7 @@ def linked(
     tables: Sequence[Table], *, total: Mapping[str, str] | None = None, tolerance: float | None = None
 ) -> Table:
     """Put tables together; see `Table.link`."""
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
     _check(tables)
     dimensions = merged_dimensions(tables, total or {})
@@ -169,7 +169,7 @@ def ring(edges: Sequence[frozenset[str]]) -> bool:
 
 
 def _check(tables: Sequence[Table]) -> None:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
     if len(tables) < 2 or not all(isinstance(table, Table) for table in tables):
         raise ParameterError("Table.link needs two or more tables, in a list.")

@@ -17,11 +17,11 @@ import polars as pl
 from scipy import sparse
 
 from discreet.core.arrays import Array, Integers
-from discreet.tables.building.dimension import Dimension
+from discreet.tables.dimension import Dimension
 from discreet.tables.table_cells import possible_cells, single_contributors
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
     from discreet.tables.table_linking import View
 
 

@@ -21,7 +21,7 @@ from discreet.io import write
 from discreet.microdata import Microdata
 from discreet.report.table_report import Sheet, sheets_of, write_table_report
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
-from discreet.tables.building.level_files import hierarchy_from
+from discreet.tables.dimension_sources import hierarchy_from
 
 LEFT_OUT = ("primary", "secondary", "hidden")
 RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}

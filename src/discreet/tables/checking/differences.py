@@ -16,7 +16,7 @@ from discreet.core.arrays import Array, Flags
 from discreet.tables.checking.earlier_releases import shared_cells
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 def nested_differences(x: Any, counts: Array, published: Flags, threshold: int) -> pl.DataFrame:

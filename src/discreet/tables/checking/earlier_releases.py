@@ -20,7 +20,7 @@ from discreet.core.errors import ParameterError
 from discreet.tables.table_cells import cell_places, inner_values
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Knowledge:
 
 def check_releases(previous: Sequence[Any]) -> None:
     """Refuse what is no earlier release: a table, and which of its cells were left out."""
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
     for item in previous:
         if not isinstance(item, tuple | list) or len(item) != 2 or not isinstance(item[0], Table):

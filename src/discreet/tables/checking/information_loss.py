@@ -13,7 +13,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.values import canonical_text
-from discreet.tables.building.table import Table
+from discreet.tables.table import Table
 from discreet.tables.table_cells import cell_numbers, equations
 
 

@@ -24,7 +24,7 @@ from discreet.tables.gauss.problem import equal_columns, positions, whole_number
 from discreet.tables.table_cells import cell_numbers
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 @dataclass(frozen=True)

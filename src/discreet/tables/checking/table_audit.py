@@ -27,7 +27,7 @@ from discreet.tables.table_cells import (
 )
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 # Up to so many cells intervals are a matter of seconds, and are looked at without being asked for.

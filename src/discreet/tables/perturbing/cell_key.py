@@ -33,7 +33,7 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection, add
 from discreet.tables.table_counting import check_columns
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 _GRID = 401

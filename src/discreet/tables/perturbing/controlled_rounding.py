@@ -26,7 +26,7 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection
 from discreet.tables.table_cells import MOST_SOLVED, equations, need_few_cells
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 METHODS = ("nearest", "unbiased")

@@ -16,11 +16,11 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.secret_keys import definitions, keyed_uniforms
-from discreet.tables.building.dimension import MISSING
+from discreet.tables.dimension import MISSING
 from discreet.tables.perturbing.record_keys import KEYS, record_sums
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 BY_RECORDS_WITHOUT_ID = (

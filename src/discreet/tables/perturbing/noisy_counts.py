@@ -26,7 +26,7 @@ from discreet.tables.protecting import (
 )
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 Domain = Literal["public", "observed"]

@@ -31,7 +31,7 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection, Val
 from discreet.tables.table_cells import equations
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 Margins = Literal["recompute", "independent", "none"]

@@ -25,7 +25,7 @@ from discreet.microdata import Microdata
 from discreet.tables.table_counting import check_columns, code_texts
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 # Keys are whole numbers below this, so that their sums are exact in any order of the records.

@@ -16,7 +16,7 @@ from discreet.tables.table_cells import steps_up
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from discreet.core.number_arrays import rows_of
 from discreet.core.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 class Rule(ABC):

@@ -14,7 +14,7 @@ from discreet.core.errors import ParameterError
 from discreet.tables.rules.judging import Rule, flags_of
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from discreet.numerics.dominance import Contributions, Negative, Weighting, domi
 from discreet.tables.rules.judging import Rule
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 _ROUNDING = 1e-12
 

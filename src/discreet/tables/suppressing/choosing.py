@@ -42,9 +42,9 @@ from discreet.tables.table_cells import (
 )
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression import Suppression
     from discreet.tables.suppressing.widening import Aim
+    from discreet.tables.table import Table
 
 
 Progress = Callable[[int, int], None] | None

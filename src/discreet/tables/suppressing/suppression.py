@@ -24,7 +24,7 @@ from discreet.tables.suppressing.widening import Aim, aim_of
 from discreet.tables.table_cells import MOST_SOLVED, need_few_cells
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from discreet.tables.checking import Audit
 from discreet.tables.gauss import Reason
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 PRIMARY, SECONDARY, HIDDEN = "primary", "secondary", "hidden"
 

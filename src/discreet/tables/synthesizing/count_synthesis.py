@@ -37,7 +37,7 @@ from discreet.tables.synthesizing.log_linear import fit_log_linear
 from discreet.tables.table_cells import possible_cells
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 Domain = Literal["public", "observed"]

@@ -11,7 +11,7 @@ from discreet.core.arrays import Integers
 from discreet.core.parameters import checked
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 def scaled_to(counts: Integers, total: int) -> Integers:

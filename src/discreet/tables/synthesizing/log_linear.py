@@ -19,7 +19,7 @@ from discreet.formula import parsed
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
 
 
 @dataclass(frozen=True)

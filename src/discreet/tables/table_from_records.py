@@ -12,10 +12,10 @@ from discreet import engine
 from discreet.core.errors import ColumnError, InputError, ParameterError, refuse_too_many_cells
 from discreet.formula import Formula, parsed
 from discreet.microdata import Microdata
-from discreet.tables.building.dimension import MISSING, TOTAL, Dimension
-from discreet.tables.building.dimension_sources import built_dimension, level_columns, sources
-from discreet.tables.building.table import Table
 from discreet.tables.contributors import Contributing
+from discreet.tables.dimension import MISSING, TOTAL, Dimension
+from discreet.tables.dimension_sources import built_dimension, level_columns, sources
+from discreet.tables.table import Table
 from discreet.tables.table_cells import MOST_CELLS, possible_cells, published_cells
 from discreet.tables.table_counting import check_columns, coded, groups_of, inner_cells
 

@@ -14,7 +14,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.formula import Formula
-from discreet.tables.building.dimension import TOTAL, Dimension, code_frame, described
+from discreet.tables.dimension import TOTAL, Dimension, code_frame, described
 from discreet.tables.table_cells import cell_matrix
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Table:
         total
             The code of the totals, for all columns or by column.
         """
-        from discreet.tables.building.from_records import table_from_microdata
+        from discreet.tables.table_from_records import table_from_microdata
 
         return table_from_microdata(
             data,
@@ -200,7 +200,7 @@ class Table:
         >>> table.inner.height, table.cells["additive"].all()
         (2, True)
         """
-        from discreet.tables.building.from_cells import table_from_cells
+        from discreet.tables.table_from_cells import table_from_cells
 
         return table_from_cells(
             frame,
@@ -430,7 +430,7 @@ class Table:
         table
             One of the linked tables; by default all cells that fit.
         """
-        from discreet.tables.building.viewing import laid_out
+        from discreet.tables.table_display import laid_out
 
         return laid_out(self, rows, columns, value=value or self.value, table_name=table)
 
@@ -468,12 +468,12 @@ class Table:
         }
 
     def __repr__(self) -> str:
-        from discreet.tables.building.viewing import as_text
+        from discreet.tables.table_display import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from discreet.tables.building.viewing import as_html
+        from discreet.tables.table_display import as_html
 
         return as_html(self)
 

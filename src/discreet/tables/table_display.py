@@ -12,7 +12,8 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
-    from discreet.tables.building.table import Table
+    from discreet.tables.table import Table
+
 
 _SHOWN = 12
 

@@ -15,10 +15,10 @@ from discreet.core.errors import ColumnError, DiscreetWarning, InputError, Param
 from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.formula import Formula, Term, parsed
-from discreet.tables.building.dimension import TOTAL
-from discreet.tables.building.dimension_sources import level_columns, sources
-from discreet.tables.building.from_records import assembled, check_choices, check_names
-from discreet.tables.building.table import Table
+from discreet.tables.dimension import TOTAL
+from discreet.tables.dimension_sources import level_columns, sources
+from discreet.tables.table import Table
+from discreet.tables.table_from_records import assembled, check_choices, check_names
 
 _TOLERANCE = 1e-9
 
@@ -214,7 +214,7 @@ def _group_codes(
 ) -> dict[str, set[str]]:
     """The codes of each dimension that stand for groups: the total and the inner nodes of its hierarchies."""
     from discreet.hierarchy.enumerated import Enumerated
-    from discreet.tables.building.dimension_sources import readable
+    from discreet.tables.dimension_sources import readable
 
     found = {}
     for column in formula.columns:
