@@ -22,7 +22,7 @@ from discreet.tables import (
     primary,
 )
 from discreet.tables.checking.intervals import feasible_bounds
-from discreet.tables.checking.rank import computable
+from discreet.tables.exact_disclosure import computable
 from discreet.tables.table_linking import ring
 
 CODES = {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"], "c": ["c1", "c2", "c3"]}

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from discreet.tables import Suppression, Table, Threshold, audit, primary
 from discreet.tables.checking import feasible_bounds, table_audit
-from discreet.tables.checking.combinations import disclosing_columns
-from discreet.tables.checking.rank import computable
+from discreet.tables.exact_disclosure import computable, disclosing_columns
 from discreet.tables.suppressing.widening import Room, Widths, widened
 
 from .test_gauss import table_of

@@ -13,7 +13,7 @@ import polars as pl
 from scipy import sparse
 
 from discreet.core.arrays import Array, Flags
-from discreet.tables.checking.earlier_releases import shared_cells
+from discreet.tables.exact_disclosure import shared_cells
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table

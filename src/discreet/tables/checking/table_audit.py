@@ -12,10 +12,9 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.tables.checking.differences import nested_differences, successive_differences
-from discreet.tables.checking.earlier_releases import Knowledge, knowledge
 from discreet.tables.checking.findings import Audit
 from discreet.tables.checking.intervals import Protection, feasible_bounds, levels
-from discreet.tables.checking.rank import computable
+from discreet.tables.exact_disclosure import Knowledge, computable, knowledge
 from discreet.tables.table_cells import (
     MOST_SOLVED,
     cell_places,

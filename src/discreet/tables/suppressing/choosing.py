@@ -23,9 +23,7 @@ from scipy import sparse
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import NothingLeftWarning
 from discreet.core.randomness import generator
-from discreet.tables.checking.combinations import disclosing_columns, together
-from discreet.tables.checking.earlier_releases import knowledge
-from discreet.tables.checking.rank import Computable, computable
+from discreet.tables.exact_disclosure import Computable, computable, disclosing_columns, knowledge, together
 from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import SINGLETON_METHODS, default_order
 from discreet.tables.suppressing.optimal_suppression import Optimum, cheapest

@@ -1,0 +1,496 @@
+"""What can be computed exactly from the published cells, by everybody or by a contributor?
+
+A cell is computable when its column is a combination of published columns. This is decided in whole numbers, so
+that no rounding hides or invents a disclosure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.errors import ParameterError
+from discreet.tables.gauss.big import primitive, taken_off
+from discreet.tables.gauss.codes import PLAIN
+from discreet.tables.gauss.problem import (
+    Problem,
+    equal_columns,
+    labels_of,
+    merged_rows,
+    owners,
+    positions,
+    row_kinds,
+    unit_columns,
+    whole_numbers,
+)
+from discreet.tables.gauss.running import Left, run
+from discreet.tables.table_cells import cell_places, inner_values
+
+if TYPE_CHECKING:
+    from discreet.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Computable:
+    """What can be computed: cells by everybody, (cell, contributor) pairs, and contributors with a known sum.
+
+    ``sums`` names contributors some sum or difference of whose own cells everybody can compute, though perhaps
+    none of the cells.
+    """
+
+    cells: Integers
+    by_contributors: tuple[tuple[int, Hashable], ...]
+    sums: tuple[Hashable, ...]
+
+
+def computable(
+    x: Any,
+    published: Array | Sequence[int],
+    targets: Array | Sequence[int],
+    *,
+    contributors: Sequence[Hashable | None] | None = None,
+    known_rows: Array | Sequence[int] = (),
+    empty_rows: Flags | None = None,
+) -> Computable:
+    """Which target cells can be computed from the published ones?
+
+    Parameters
+    ----------
+    x
+        Which inner cells (rows) add up to which cell (columns), in whole numbers.
+    published, targets
+        Cells, as positions or masks.
+    contributors
+        For each inner cell its only contributor, else None: each of them adds what it knows of itself.
+    known_rows
+        Inner cells that everybody knows, such as the zeros of a table whose zeros are published.
+    empty_rows
+        True for inner cells that nobody contributes to: a cell whose other inner cells all belong to one contributor is
+        that contributor's own, and no news to it.
+
+    Examples
+    --------
+    >>> x = np.array([[1, 0, 1], [0, 1, 1]])
+    >>> computable(x, published=[1, 2], targets=[0]).cells
+    array([0])
+    """
+    x = whole_numbers(x, "x")
+    height, count = x.shape
+    open_cells = positions(published, count, "published")
+    wanted = positions(targets, count, "targets")
+    label, names = labels_of(contributors, height, {"within"}) if contributors is not None else (None, [])
+    unknown = np.ones(height, dtype=bool)
+    unknown[positions(known_rows, height, "known_rows", what="inner cells")] = False
+    x = x.multiply(unknown[:, None]).tocsc()
+    x.eliminate_zeros()
+    own = np.flatnonzero((label >= 0) & unknown) if label is not None else np.zeros(0, dtype=np.int64)
+    columns = x[:, open_cells]
+    columns = columns[:, np.unique(equal_columns(columns))]
+    columns = columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
+    every = sparse.hstack([columns, x[:, wanted], unit_columns(own, height)]).tocsc()
+    kind, labels = row_kinds(height, None, label)
+    rows = merged_rows(every, kind)
+    every = every[rows].tocsc()
+    width = columns.shape[1]
+    problem = Problem(
+        columns=every[:, :width],
+        n_forced=width,
+        primaries=every[:, width:],
+        kind=kind[rows],
+        label=labels[rows],
+        order=np.arange(len(rows), dtype=np.int64),
+        method=PLAIN,
+        within=False,
+        parallel=False,
+        combinations=False,
+        owner=np.full(every.shape[1] - width, -1, dtype=np.int64),
+        guarded=np.zeros(every.shape[1] - width, dtype=np.bool_),
+    )
+    left = run(problem).left
+    gone = left.sizes[: len(wanted)] == 0
+    if label is None:
+        return Computable(wanted[gone], (), ())
+    owner = owners(x[:, wanted], label, empty_rows)
+    pairs, sums = _contributors(left, len(rows), owner, gone, label[own])
+    return Computable(
+        wanted[gone],
+        tuple((int(wanted[b]), names[who]) for b, who in pairs),
+        tuple(names[who] for who in sums),
+    )
+
+
+def _contributors(
+    left: Left, height: int, owner: Integers, gone: Flags, own: Integers
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Let every contributor add its own cells, and see what then falls to it, and what of it falls to others.
+
+    ``left`` holds the targets and after them one column an own cell, with everything published taken off.
+    """
+    n = len(owner)
+    sizes = left.sizes
+    members = sparse.csc_matrix(
+        (np.ones(len(left.rows), dtype=np.int64), left.rows, left.indptr), shape=(height, len(sizes))
+    )
+    owned, targets = members[:, n:], members[:, :n]
+    who, group = np.unique(own, return_inverse=True)
+    gather = sparse.csc_matrix(
+        (np.ones(len(own), dtype=np.int64), (np.arange(len(own)), group)), shape=(len(own), len(who))
+    )
+    reach = (owned @ gather).tocsc()
+    reach.data[:] = 1
+    covered = (targets.T @ reach).tocoo()
+    # Only a target whose rows all lie within reach of the contributor can be one of its combinations.
+    near = (
+        (covered.data == sizes[covered.row]) & ~gone[covered.row] & (owner[covered.row] != who[covered.col])
+    )
+    cells_of = (
+        [np.flatnonzero(group == g) for g in range(len(who))] if len(who) < 64 else _grouped(group, len(who))
+    )
+    spaces: dict[int, _Space] = {}
+    pairs = []
+    for b, g in zip(covered.row[near].tolist(), covered.col[near].tolist(), strict=True):
+        if g not in spaces:
+            spaces[g] = _Space(left, n + cells_of[g])
+        if spaces[g].holds(left.column(b)):
+            pairs.append((b, int(who[g])))
+    sums = []
+    for g in np.flatnonzero(np.bincount(group, minlength=len(who)) >= 2).tolist():
+        space = spaces.get(g) or _Space(left, n + cells_of[g])
+        alone = int((sizes[n + cells_of[g]] == 0).sum())
+        if space.rank < len(cells_of[g]) - alone:
+            sums.append(int(who[g]))
+    return pairs, sums
+
+
+def _grouped(group: Integers, count: int) -> list[Integers]:
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(group, minlength=count))[:-1])
+
+
+class _Space:
+    """The combinations of a few columns, in exact fractions of whole numbers."""
+
+    def __init__(self, left: Left, columns: Integers) -> None:
+        self.pivots: list[tuple[int, dict[int, int]]] = []
+        for b in columns.tolist():
+            rest = self._reduced(left.column(b))
+            if rest:
+                self.pivots.append((next(iter(rest)), rest))
+
+    @property
+    def rank(self) -> int:
+        return len(self.pivots)
+
+    def holds(self, column: dict[int, int]) -> bool:
+        return not self._reduced(column)
+
+    def _reduced(self, column: dict[int, int]) -> dict[int, int]:
+        from discreet.tables.gauss.big import primitive, taken_off
+
+        for row, pivot in self.pivots:
+            if row in column:
+                column = primitive(taken_off(column, pivot, row))
+        return column
+
+
+# What readers have to compute with: this table and all that was published before.
+#
+# Earlier tables of the same people are combined with this one, whatever their layout: other dimensions, coarser codes,
+# another part of the codes. Cells with the same codes are the same cell. Tables of other people (last year's) cannot be
+# combined; they are compared cell by cell.
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The columns readers can compute with, over the inner cells of this table and of earlier ones.
+
+    Attributes
+    ----------
+    x
+        Rows inner cells, those of this table first; columns the cells of this table, then everything else.
+    inner
+        The values of the inner cells.
+    open
+        Of the columns behind the cells of this table: whether readers have them.
+    before
+        Cells of this table that an earlier table of the same people published: readers have them already.
+    last_time
+        Cells of this table that an earlier table of other people published.
+    others
+        Earlier tables of other people, and their published cells.
+    """
+
+    x: Any
+    inner: Floats
+    open: Flags
+    before: Flags
+    last_time: Flags
+    others: tuple[tuple[Table, Flags], ...]
+
+
+def check_releases(previous: Sequence[Any]) -> None:
+    """Refuse what is no earlier release: a table, and which of its cells were left out."""
+    from discreet.tables.table import Table
+
+    for item in previous:
+        if not isinstance(item, tuple | list) or len(item) != 2 or not isinstance(item[0], Table):
+            raise ParameterError(
+                "previous must be results of Suppression, or pairs of a table and its suppressed cells."
+            )
+
+
+def knowledge(table: Table, previous: Sequence[tuple[Table, Any]] = ()) -> Knowledge:
+    """Gather what readers of a table and of earlier ones have to compute with."""
+    count = table.cells.height
+    check_releases(previous)
+    keys = _keys([table, *(earlier for earlier, _ in previous)])
+    shown = [_published(earlier, left_out) for earlier, left_out in previous]
+    same = [people_are_the_same(table, earlier) for earlier, _ in previous]
+    tables = [table, *(earlier for (earlier, _), alike in zip(previous, same, strict=True) if alike)]
+    masks = [mask for mask, alike in zip(shown, same, strict=True) if alike]
+    rows, height = _rows(tables)
+    parts = [_moved(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
+    ties = [
+        _moved(one.joined.ties, at, height)
+        for one, at in zip(tables, rows, strict=True)
+        if one.joined is not None
+    ]
+    first = {key: (0, place) for place, key in enumerate(keys(table))}
+    before = np.zeros(count, dtype=bool)
+    for number, (earlier, part, mask) in enumerate(zip(tables[1:], parts[1:], masks, strict=True), 1):
+        met = [first.setdefault(key, (number, place)) for place, key in enumerate(keys(earlier))]
+        ties += [
+            parts[other][:, [met[place][1] for place in here]] - part[:, here]
+            for other in range(number)
+            if (here := [place for place, (owner, _) in enumerate(met) if owner == other])
+        ]
+        before[[at for place, (owner, at) in enumerate(met) if owner == 0 and mask[place]]] = True
+    tied = sparse.hstack(ties).tocsc() if ties else sparse.csc_matrix((height, 0), dtype=np.int64)
+    tied.eliminate_zeros()
+    tied = tied[:, np.diff(tied.indptr) > 0]
+    inner = np.zeros(height)
+    for one, at in reversed(list(zip(tables, rows, strict=True))):
+        inner[at] = inner_values(one)
+    last_time = np.zeros(count, dtype=bool)
+    place = {key: at for at, key in enumerate(keys(table))}
+    others = []
+    for (earlier, _), mask, alike in zip(previous, shown, same, strict=True):
+        if not alike:
+            others.append((earlier, mask))
+            names = keys(earlier)
+            last_time[[place[names[i]] for i in np.flatnonzero(mask).tolist() if names[i] in place]] = True
+    return Knowledge(
+        sparse.hstack([parts[0], tied, *parts[1:]]).tocsc(),
+        inner,
+        np.concatenate([np.ones(tied.shape[1], dtype=bool), *masks]),
+        before,
+        last_time,
+        tuple(others),
+    )
+
+
+def people_are_the_same(now: Table, before: Table) -> bool:
+    """Do two tables say the same wherever they have the same cell, the inner cells included?"""
+    pairs = shared_cells(now, before)
+    if not pairs.height:
+        raise ParameterError(
+            "The earlier table shares no cell with this one, not even a total, so that the two cannot be compared. "
+            "Check the names of the dimensions and the codes of the totals (total=)."
+        )
+    names = ["count", *([now.value] if now.value != "count" and now.value in before.cells.columns else [])]
+    for name in names:
+        one = now.cells[name].cast(pl.Float64).to_numpy()[pairs["now"].to_numpy()]
+        other = before.cells[name].cast(pl.Float64).to_numpy()[pairs["before"].to_numpy()]
+        if (np.abs(one - other) > 1e-6 * (1.0 + np.abs(one))).any():
+            return False
+    (ours, theirs), _ = _rows([now, before])
+    _, one_row, other_row = np.intersect1d(ours, theirs, return_indices=True)
+    inside, inside_before = (
+        now.inner["count"].to_numpy()[one_row],
+        before.inner["count"].to_numpy()[other_row],
+    )
+    return bool(np.allclose(inside.astype(float), inside_before.astype(float), rtol=1e-9))
+
+
+def shared_cells(now: Table, before: Table) -> pl.DataFrame:
+    """Positions of the cells that two tables have both: ``now`` and ``before``."""
+    keys = _keys([now, before])
+    place = {key: at for at, key in enumerate(keys(before))}
+    found = [(at, place[key]) for at, key in enumerate(keys(now)) if key in place]
+    return pl.DataFrame(found, schema={"now": pl.Int64, "before": pl.Int64}, orient="row")
+
+
+def _keys(tables: Sequence[Table]) -> Any:
+    """A function that gives the codes of all cells of a table over the dimensions of all tables."""
+    totals: dict[str, str] = {}
+    for table in tables:
+        for name in table.dimensions:
+            totals.setdefault(name, table.hierarchy[name].total)
+
+    def of(table: Table) -> list[tuple[str, ...]]:
+        return _laid_out(table.cells, totals).select(list(totals)).rows()
+
+    return of
+
+
+def _laid_out(frame: pl.DataFrame, totals: dict[str, str]) -> pl.DataFrame:
+    return frame.with_columns(
+        pl.lit(code).alias(name) for name, code in totals.items() if name not in frame.columns
+    )
+
+
+def _rows(tables: Sequence[Table]) -> tuple[list[Integers], int]:
+    """Number the inner cells of all tables; those with the same codes are one."""
+    totals: dict[str, str] = {}
+    for table in tables:
+        for name in table.dimensions:
+            totals.setdefault(name, table.hierarchy[name].total)
+    number: dict[tuple[str, ...], int] = {}
+    rows = []
+    for table in tables:
+        keys = _laid_out(table.inner, totals).select(list(totals)).rows()
+        rows.append(np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64))
+    return rows, len(number)
+
+
+def _moved(x: Any, rows: Integers, height: int) -> Any:
+    given = sparse.coo_matrix(x)
+    return sparse.csc_matrix(
+        (given.data.astype(np.int64), (rows[given.row], given.col)), shape=(height, given.shape[1])
+    )
+
+
+def _published(table: Table, left_out: Any) -> Flags:
+    published = np.ones(table.cells.height, dtype=bool)
+    published[cell_places(table, left_out, "previous")] = False
+    return published
+
+
+# What exactly does a contributor compute who gives a cell away to itself?
+#
+# A contributor computes a cell when the cell, less some multiples of the contributor's own figures, can be computed by
+# everybody. That difference is a column like any other: protect it, and the contributor computes nothing.
+
+
+_LARGEST = 2**53
+
+
+def disclosing_columns(
+    x: Any,
+    published: Flags,
+    pairs: Sequence[tuple[int, Hashable]],
+    contributors: Sequence[Hashable | None],
+    known_rows: Array | Sequence[int] = (),
+) -> Any:
+    """For each pair of a cell and a contributor who can compute it, the column of what everybody can compute of both.
+
+    Parameters
+    ----------
+    x, published, contributors, known_rows
+        As in `discreet.tables.checking.computable`, with ``published`` as a mask.
+    pairs
+        Cells and contributors, as `computable` gives them.
+
+    Returns
+    -------
+    sparse matrix
+        Rows as in `x`, equal columns once.
+
+    Examples
+    --------
+    >>> x = np.array([[1, 0, 1], [0, 1, 1]])
+    >>> mine = disclosing_columns(x, np.array([False, False, True]), [(0, "b")], [None, "b"])
+    >>> mine.toarray().ravel().tolist()
+    [1, 1]
+    """
+    x = whole_numbers(x, "x")
+    height = x.shape[0]
+    unknown = np.ones(height, dtype=bool)
+    unknown[np.asarray(known_rows, dtype=np.int64)] = False
+    x = x.multiply(unknown[:, None]).tocsc()
+    x.eliminate_zeros()
+    cells = sorted({cell for cell, _ in pairs})
+    names = {who for _, who in pairs}
+    own = np.array(
+        [row for row, who in enumerate(contributors) if who in names and unknown[row]], dtype=np.int64
+    )
+    sought = sparse.hstack([x[:, cells], unit_columns(own, height)]).tocsc()
+    left = _left_of(x[:, published], sought)
+    spaces = {
+        who: _space(
+            left, [len(cells) + i for i, row in enumerate(own.tolist()) if contributors[row] == who], height
+        )
+        for who in names
+    }
+    place = {cell: at for at, cell in enumerate(cells)}
+    columns = []
+    for cell, who in pairs:
+        rest = _without(left.column(place[cell]), spaces[who])
+        if any(row < height or abs(value) > _LARGEST for row, value in rest.items()):
+            # Not computable after all, or in numbers that no column holds: the audit has the last word.
+            continue
+        shares = np.zeros(sought.shape[1], dtype=np.int64)
+        for row, value in rest.items():
+            shares[row - height] = value
+        columns.append(sparse.csc_matrix(sought @ shares.reshape(-1, 1)))
+    if not columns:
+        return sparse.csc_matrix((height, 0), dtype=np.int64)
+    found = sparse.hstack(columns).tocsc()
+    return found[:, np.unique(equal_columns(found))]
+
+
+def _left_of(columns: Any, sought: Any) -> Left:
+    """What is left of the columns sought; below the inner cells every one has a row that says how often it is taken."""
+    height, many = sought.shape
+    columns = columns[:, np.unique(equal_columns(columns))]
+    columns = columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
+    tagged = sparse.vstack([sought, sparse.identity(many, dtype=np.int64)]).tocsc()
+    padded = sparse.vstack([columns, sparse.csc_matrix((many, columns.shape[1]), dtype=np.int64)]).tocsc()
+    kind, labels = row_kinds(height + many, None, None)
+    problem = Problem(
+        columns=padded,
+        n_forced=padded.shape[1],
+        primaries=tagged,
+        kind=kind,
+        label=labels,
+        order=np.arange(height + many, dtype=np.int64),
+        method=PLAIN,
+        within=False,
+        parallel=False,
+        combinations=False,
+        owner=np.full(many, -1, dtype=np.int64),
+        guarded=np.zeros(many, dtype=np.bool_),
+    )
+    return run(problem).left
+
+
+def _space(left: Left, columns: Sequence[int], height: int) -> list[tuple[int, dict[int, int]]]:
+    """What the own figures of a contributor add to the published cells: columns by a row of an inner cell."""
+    pivots: list[tuple[int, dict[int, int]]] = []
+    for b in columns:
+        rest = _without(left.column(b), pivots)
+        inside = next((row for row in rest if row < height), None)
+        if inside is not None:
+            pivots.append((inside, rest))
+    return pivots
+
+
+def _without(column: dict[int, int], pivots: Sequence[tuple[int, dict[int, int]]]) -> dict[int, int]:
+    for row, pivot in pivots:
+        if row in column:
+            column = primitive(taken_off(column, pivot, row))
+    return column
+
+
+def together(one: Any, other: Any) -> Any:
+    """Put columns side by side, equal ones once; ``one`` may be None."""
+    if one is None:
+        return other
+    both = sparse.hstack([one, other]).tocsc()
+    return both[:, np.unique(equal_columns(both))]
