@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 from discreet.core.errors import InputError, ParameterError
 from discreet.tables import Protection, Table, Threshold, audit, primary
 from discreet.tables.checking import feasible_bounds, highs
-from discreet.tables.checking.differences import nested_differences
 from discreet.tables.exact_disclosure import computable
+from discreet.tables.table_audit import nested_differences
 
 from .test_gauss import table_of
 

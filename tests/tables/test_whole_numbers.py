@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from discreet.tables import Suppression, Table, Threshold, audit, primary
-from discreet.tables.checking import feasible_bounds, table_audit
+from discreet.tables import Suppression, Table, Threshold, audit, primary, table_audit
+from discreet.tables.checking import feasible_bounds
 from discreet.tables.exact_disclosure import computable, disclosing_columns
 from discreet.tables.suppressing.widening import Room, Widths, widened
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 
-from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
-from discreet.tables.checking.differences import nested_differences, successive_differences
-from discreet.tables.checking.findings import Audit
+from discreet.core.values import jsonable
 from discreet.tables.checking.intervals import Protection, feasible_bounds, levels
-from discreet.tables.exact_disclosure import Knowledge, computable, knowledge
+from discreet.tables.exact_disclosure import Knowledge, computable, knowledge, shared_cells
 from discreet.tables.table_cells import (
     MOST_SOLVED,
     cell_places,
@@ -303,3 +305,154 @@ def _sentences(
             else f"No published cell changed by fewer than {successive} units since an earlier release."
         )
     return found
+
+
+# Audit: what a table with suppressed cells still gives away, in numbers and in words.
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What can be learned from a table with suppressed cells.
+
+    Attributes
+    ----------
+    exact
+        Primary cells that everybody can compute: ``cell`` and the codes.
+    by_contributors
+        Primary cells that a contributor can compute from its own figure: ``cell``, the codes. Who it is stays in
+        the house, in the column ``contributor``.
+    sums
+        How many contributors have several cells of which everybody knows a sum or a difference.
+    intervals
+        For every primary cell the bounds that the table pins it down to, and whether they are wide enough; None
+        where they were not tested.
+    differences
+        Pairs of published cells, one inside the other, that leave a small group; None where not asked for.
+    successive
+        Published cells that changed by few units since an earlier release.
+    figures
+        Counts of everything above, and what was tested.
+    checks
+        By test the plain sentence of its outcome.
+    """
+
+    exact: pl.DataFrame
+    by_contributors: pl.DataFrame
+    sums: int
+    intervals: pl.DataFrame | None
+    differences: pl.DataFrame | None
+    successive: pl.DataFrame | None
+    figures: Mapping[str, Any]
+    checks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def safe(self) -> bool:
+        """Whether no test found a primary cell that is given away or too narrowly bounded.
+
+        ``line`` says what was not tested.
+        """
+        return not (
+            self.exact.height
+            or self.by_contributors.height
+            or (self.intervals is not None and not self.intervals["wide_enough"].all())
+            or (self.differences is not None and self.differences.height)
+            or (self.successive is not None and self.successive.height)
+        )
+
+    @property
+    def line(self) -> str:
+        """The outcome in one sentence."""
+        if self.safe:
+            protected = _many(self.figures["primary"], "primary cell is", "primary cells are")
+            open_question = "" if self.intervals is not None else f" {self.checks['intervals']}"
+            return f"The audit found nothing: {protected} protected against what was tested.{open_question}"
+        return "The audit found a disclosure: " + " ".join(
+            sentence for name, sentence in self.checks.items() if name in self._failed()
+        )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was tested and found, one sentence a test."""
+        return tuple(self.checks.values())
+
+    def _failed(self) -> set[str]:
+        failed = {
+            "exact": self.exact.height > 0,
+            "contributors": self.by_contributors.height > 0,
+            "intervals": self.intervals is not None and not self.intervals["wide_enough"].all(),
+            "differences": self.differences is not None and self.differences.height > 0,
+            "successive": self.successive is not None and self.successive.height > 0,
+        }
+        return {name for name, bad in failed.items() if bad}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome without any cell, ready for JSON."""
+        return {
+            "safe": self.safe,
+            "line": self.line,
+            "checks": dict(self.checks),
+            "figures": jsonable(self.figures),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([self.line, *(f"  - {sentence}" for sentence in self.sentences)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
+        return f"<h4>{html.escape(self.line)}</h4><ul>{items}</ul>"
+
+
+# What do two releases give away together?
+#
+# Tables of the same people that overlap (regions and postal areas, this year's and last year's boundaries), or the
+# same table before and after some people joined or left: one published cell minus another can leave a small group.
+
+
+def nested_differences(x: Any, counts: Array, published: Flags, threshold: int) -> pl.DataFrame:
+    """Pairs of published cells, one inside the other, that differ by few units.
+
+    Returns ``larger``, ``smaller`` (positions) and ``difference``: between 1 and below the threshold.
+    """
+    x = sparse.csc_matrix(x).astype(np.int64)
+    cells = np.flatnonzero(published)
+    inside = x[:, cells]
+    inside.data[:] = 1
+    totals = np.asarray(counts @ x).ravel()[cells]
+    sizes = np.diff(inside.indptr)
+    found = []
+    for start in range(0, len(cells), 2_000):
+        shared = (inside.T @ inside[:, start : start + 2_000]).tocoo()
+        small, large = shared.row, shared.col + start
+        gap = totals[large] - totals[small]
+        hit = (shared.data == sizes[small]) & (sizes[small] < sizes[large]) & (gap >= 1) & (gap < threshold)
+        found.append(np.stack([cells[large[hit]], cells[small[hit]], gap[hit].astype(np.int64)]))
+    larger, smaller, difference = np.concatenate(found, axis=1) if found else np.zeros((3, 0), dtype=np.int64)
+    return pl.DataFrame({"larger": larger, "smaller": smaller, "difference": difference})
+
+
+def successive_differences(
+    now: Table,
+    before: Table,
+    published: Flags,
+    published_before: Flags,
+    threshold: int,
+) -> pl.DataFrame:
+    """Cells published in two successive releases whose counts differ by few units.
+
+    Whoever has both learns what the few who joined or left have in common. Cells are compared where both releases have
+    the same codes; a dimension that one of them lacks is at its total there. Returns ``cell``, ``before``, ``now``.
+    """
+    pairs = shared_cells(now, before)
+    cell, old = pairs["now"].to_numpy(), pairs["before"].to_numpy()
+    counts, counts_before = now.cells["count"].to_numpy()[cell], before.cells["count"].to_numpy()[old]
+    change = np.abs(counts - counts_before)
+    hit = published[cell] & published_before[old] & (change >= 1) & (change < threshold)
+    return pl.DataFrame(
+        {
+            "cell": pl.Series(cell[hit], dtype=pl.Int64),
+            "before": pl.Series(counts_before[hit]),
+            "now": pl.Series(counts[hit]),
+        }
+    )
