@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from discreet.tables import Dominance, PPercent, Suppression, Table, Threshold, audit, gauss, primary
-from discreet.tables.checking import feasible_bounds
+from discreet.tables.feasibility_intervals import feasible_bounds
 from discreet.tables.gauss.problem import equal_columns
 
 warnings.simplefilter("ignore")

@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from discreet.tables.checking.putative_links import putative_links
-from discreet.tables.checking.reconstruction import reconstruct
+from discreet.tables.putative_links import putative_links
 from discreet.tables.synthesizing.epsilon_meaning import epsilon_meaning
 from discreet.tables.table_cells import possible_cells
+from discreet.tables.table_reconstruction import reconstruct
 
 RACES = ["White", "Black", "AIAN", "Asian", "NHPI", "Other", "Two or more"]
 BLOCK = {

@@ -12,8 +12,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.outputs.checks.total_checks import check_concentration
 from discreet.outputs.model_outputs import _perfect
 from discreet.synth import GaussianCopula
-from discreet.tables import Suppression, Table, Threshold, primary
-from discreet.tables.checking import highs
+from discreet.tables import Suppression, Table, Threshold, linear_programs, primary
 from discreet.tables.rules.judging import Rule
 from discreet.utility.associations import changes, moments
 from discreet.utility.propensity_learners import _Factor
@@ -39,7 +38,7 @@ def test_columns_that_do_not_vary_are_named_and_do_not_blow_up_the_changes():
 
 def test_a_solver_without_an_answer_does_not_make_a_cell_protected(monkeypatch):
     table = primary(Table.from_microdata(PLACES, "a*b"), Threshold(3))
-    monkeypatch.setattr(highs.Program, "extreme", lambda self, at, weight, *, largest: float("nan"))
+    monkeypatch.setattr(linear_programs.Program, "extreme", lambda self, at, weight, *, largest: float("nan"))
     with pytest.raises(InputError, match=r"could not|contradict"):
         Suppression(method="optimal").apply(table)
 
@@ -48,9 +47,9 @@ def test_an_infinite_bound_is_given_only_where_something_fits():
     from scipy import sparse
 
     one, free = np.ones(1), np.full(1, np.inf)
-    nothing = highs.Program(sparse.csc_matrix([[1.0]]), -one, -one, np.zeros(1), free)
+    nothing = linear_programs.Program(sparse.csc_matrix([[1.0]]), -one, -one, np.zeros(1), free)
     assert np.isnan(nothing.extreme(np.array([0]), one, largest=True))
-    open_ = highs.Program(sparse.csc_matrix([[0.0]]), np.zeros(1), np.zeros(1), np.zeros(1), free)
+    open_ = linear_programs.Program(sparse.csc_matrix([[0.0]]), np.zeros(1), np.zeros(1), np.zeros(1), free)
     assert open_.extreme(np.array([0]), one, largest=True) == np.inf
 
 

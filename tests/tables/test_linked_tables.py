@@ -21,8 +21,8 @@ from discreet.tables import (
     expanded,
     primary,
 )
-from discreet.tables.checking.intervals import feasible_bounds
 from discreet.tables.exact_disclosure import computable
+from discreet.tables.feasibility_intervals import feasible_bounds
 from discreet.tables.table_linking import ring
 
 CODES = {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"], "c": ["c1", "c2", "c3"]}

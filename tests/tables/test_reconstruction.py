@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.tables.checking.putative_links import putative_links
-from discreet.tables.checking.reconstruction import reconstruct
+from discreet.tables.putative_links import putative_links
+from discreet.tables.table_reconstruction import reconstruct
 
 DIMENSIONS = {"sex": ["f", "m"], "age": ["a", "b", "c"]}
 

@@ -103,7 +103,7 @@ def brute_force(x, y, secret, price):
     """The cheapest set of cells after which no primary cell is pinned to one value."""
     from itertools import product
 
-    from discreet.tables.checking import feasible_bounds
+    from discreet.tables.feasibility_intervals import feasible_bounds
 
     others = [c for c in range(x.shape[1]) if c not in secret]
     best = np.inf

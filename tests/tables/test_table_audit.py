@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from discreet.core.errors import InputError, ParameterError
-from discreet.tables import Protection, Table, Threshold, audit, primary
-from discreet.tables.checking import feasible_bounds, highs
+from discreet.tables import Protection, Table, Threshold, audit, linear_programs, primary
 from discreet.tables.exact_disclosure import computable
+from discreet.tables.feasibility_intervals import feasible_bounds
 from discreet.tables.table_audit import nested_differences
 
 from .test_gauss import table_of
@@ -100,7 +100,7 @@ def test_without_bindings_to_highs_the_bounds_are_the_same(monkeypatch):
     published = np.ones(16, dtype=bool)
     published[[0, 1, 4, 5]] = False
     fast = feasible_bounds(x, y, published, ~published)
-    monkeypatch.setattr(highs, "highs_library", lambda: None)
+    monkeypatch.setattr(linear_programs, "highs_library", lambda: None)
     slow = feasible_bounds(x, y, published, ~published)
     np.testing.assert_allclose(fast.lower, slow.lower, atol=1e-7)
     np.testing.assert_allclose(fast.upper, slow.upper, atol=1e-7)

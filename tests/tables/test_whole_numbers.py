@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from discreet.tables import Suppression, Table, Threshold, audit, primary, table_audit
-from discreet.tables.checking import feasible_bounds
 from discreet.tables.exact_disclosure import computable, disclosing_columns
+from discreet.tables.feasibility_intervals import feasible_bounds
 from discreet.tables.suppressing.widening import Room, Widths, widened
 
 from .test_gauss import table_of

@@ -256,7 +256,7 @@ def _exactly(  # noqa: PLR0917
 ) -> Measure:
     from scipy import sparse
 
-    from discreet.tables.checking.reconstruction import solved_cells
+    from discreet.tables.table_reconstruction import solved_cells
 
     if coded.combinations > MOST_CELLS:
         raise ParameterError(

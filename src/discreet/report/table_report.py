@@ -175,7 +175,7 @@ def _protected(result: ProtectedTable, *, show_values: bool) -> _Case:
 
 
 def _suppressed(result: SuppressionResult) -> _Case:
-    from discreet.tables.checking.information_loss import information_loss
+    from discreet.tables.information_loss import information_loss
 
     table = result.table
     after = np.where(result.suppressed, np.nan, table.cells[table.value].cast(pl.Float64).to_numpy())

@@ -2,28 +2,10 @@ from discreet.formula import Formula as Formula
 from discreet.formula import Term as Term
 from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
-from discreet.tables.checking import Audit as Audit
-from discreet.tables.checking import Protection as Protection
-from discreet.tables.checking import audit as audit
-from discreet.tables.checking.information_loss import information_loss as information_loss
-from discreet.tables.checking.invariants import invariant_violations as invariant_violations
-from discreet.tables.checking.putative_links import putative_links as putative_links
-from discreet.tables.checking.reconstruction import (
-    Reconstruction as Reconstruction,
-)
-from discreet.tables.checking.reconstruction import (
-    reconstruct as reconstruct,
-)
-from discreet.tables.checking.replication import (
-    replication_audit as replication_audit,
-)
-from discreet.tables.checking.replication import (
-    trajectories as trajectories,
-)
-from discreet.tables.checking.replication import (
-    unit_concentration as unit_concentration,
-)
 from discreet.tables.dimension import Dimension as Dimension
+from discreet.tables.feasibility_intervals import Protection as Protection
+from discreet.tables.information_loss import information_loss as information_loss
+from discreet.tables.invariants import invariant_violations as invariant_violations
 from discreet.tables.perturbing.cell_key import CellKey as CellKey
 from discreet.tables.perturbing.controlled_rounding import ControlledRounding as ControlledRounding
 from discreet.tables.perturbing.noisy_counts import (
@@ -46,6 +28,7 @@ from discreet.tables.perturbing.random_rounding import (
 )
 from discreet.tables.protecting import ProtectedTable as ProtectedTable
 from discreet.tables.protecting import TableProtection as TableProtection
+from discreet.tables.putative_links import putative_links as putative_links
 from discreet.tables.release_levels import (
     ReleaseCheck as ReleaseCheck,
 )
@@ -55,6 +38,9 @@ from discreet.tables.release_levels import (
 from discreet.tables.release_levels import (
     check_release as check_release,
 )
+from discreet.tables.replication import replication_audit as replication_audit
+from discreet.tables.replication import trajectories as trajectories
+from discreet.tables.replication import unit_concentration as unit_concentration
 from discreet.tables.rules import (
     PQ as PQ,
 )
@@ -118,4 +104,8 @@ from discreet.tables.synthesizing.simulation_runs import (
     monte_carlo_summary as monte_carlo_summary,
 )
 from discreet.tables.table import Table as Table
+from discreet.tables.table_audit import Audit as Audit
+from discreet.tables.table_audit import audit as audit
 from discreet.tables.table_cells import equations as equations
+from discreet.tables.table_reconstruction import Reconstruction as Reconstruction
+from discreet.tables.table_reconstruction import reconstruct as reconstruct

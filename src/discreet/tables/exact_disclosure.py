@@ -393,7 +393,7 @@ def disclosing_columns(
     Parameters
     ----------
     x, published, contributors, known_rows
-        As in `discreet.tables.checking.computable`, with ``published`` as a mask.
+        As in `discreet.tables.exact_disclosure.computable`, with ``published`` as a mask.
     pairs
         Cells and contributors, as `computable` gives them.
 

@@ -150,7 +150,7 @@ class ProtectedTable:
     @cached_property
     def information(self) -> Measure:
         """What the protection cost; made from the original, so it stays in the house."""
-        from discreet.tables.checking.information_loss import information_loss
+        from discreet.tables.information_loss import information_loss
 
         return information_loss(self.original, self.table, value=self.table.value)
 

@@ -15,8 +15,8 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.values import jsonable
-from discreet.tables.checking.intervals import Protection, feasible_bounds, levels
 from discreet.tables.exact_disclosure import Knowledge, computable, knowledge, shared_cells
+from discreet.tables.feasibility_intervals import Protection, feasible_bounds, levels
 from discreet.tables.table_cells import (
     MOST_SOLVED,
     cell_places,

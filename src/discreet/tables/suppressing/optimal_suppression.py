@@ -18,8 +18,8 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import InputError, ParameterError
-from discreet.tables.checking.highs import Program
 from discreet.tables.gauss.problem import positions, whole_numbers
+from discreet.tables.linear_programs import Program
 
 
 @dataclass(frozen=True)

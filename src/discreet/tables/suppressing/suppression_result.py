@@ -13,8 +13,8 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Integers
 from discreet.core.values import jsonable
-from discreet.tables.checking import Audit
 from discreet.tables.gauss import Reason
+from discreet.tables.table_audit import Audit
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table

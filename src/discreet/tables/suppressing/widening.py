@@ -21,8 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.tables.checking.intervals import feasible_bounds, levels
-from discreet.tables.checking.whole_numbers import SECONDS
+from discreet.tables.feasibility_intervals import feasible_bounds, levels
+from discreet.tables.linear_programs import SECONDS
 from discreet.tables.table_audit import least_values, whole_values
 from discreet.tables.table_cells import counts_only, known_zero_rows
 

@@ -23,7 +23,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.wording import percent
-from discreet.tables.checking.highs import Program
+from discreet.tables.linear_programs import Program
 
 Solver = Literal["propagate", "lp", "ip"]
 

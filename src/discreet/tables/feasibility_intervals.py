@@ -18,9 +18,8 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import InputError, ParameterError
-from discreet.tables.checking.highs import Program
-from discreet.tables.checking.whole_numbers import whole_extreme, whole_solution
 from discreet.tables.gauss.problem import equal_columns, positions, whole_numbers
+from discreet.tables.linear_programs import Program, whole_extreme, whole_solution
 from discreet.tables.table_cells import cell_numbers
 
 if TYPE_CHECKING:
