@@ -28,7 +28,7 @@ from test_house import SOURCE
 
 from discreet import Microdata, Plan, assess, compare, protect, synth, tables
 from discreet.core.compiling import Patience
-from discreet.tables.gauss import running
+from discreet.tables.gauss import elimination_runs
 
 GROUND = {"core", "microdata"}
 
@@ -108,7 +108,7 @@ def visited() -> Iterator[set[str]]:
 
 @pytest.mark.parametrize("name", WALKS)
 def test_a_reader_opens_few_modules_on_the_way_from_a_call_to_its_answer(name, monkeypatch):
-    monkeypatch.setattr(running, "PATIENCE", Patience(-1))
+    monkeypatch.setattr(elimination_runs, "PATIENCE", Patience(-1))
     prepared, call, most = WALKS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

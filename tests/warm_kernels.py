@@ -17,7 +17,7 @@ from discreet import Microdata, protect, synth, tables
 from discreet.core.compiling import Patience
 from discreet.numerics import mdav_kernels as grouping
 from discreet.tables import gauss
-from discreet.tables.gauss import running as elimination
+from discreet.tables.gauss import elimination_runs as elimination
 
 
 def _people() -> Microdata:

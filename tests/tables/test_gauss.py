@@ -10,8 +10,8 @@ from scipy import sparse
 from discreet.core.compiling import Patience
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.tables import gauss
-from discreet.tables.gauss import running
-from discreet.tables.gauss.big import run_big
+from discreet.tables.gauss import elimination_runs
+from discreet.tables.gauss.elimination_runs import run_big
 
 from .plain_elimination import plain_secondary
 
@@ -20,7 +20,7 @@ from .plain_elimination import plain_secondary
 def _compiled_from_the_start():
     """Small tables are begun in plain Python elsewhere; here the compiled loops are tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "PATIENCE", Patience(-1))
+        patch.setattr(elimination_runs, "PATIENCE", Patience(-1))
         yield
 
 
@@ -83,8 +83,8 @@ def test_plain_python_compiled_loops_and_a_change_between_them_give_the_same(cas
     found = []
     for entries, first in ((-1, 0), (10**6, 10**9), (10**6, portion)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(running, "PATIENCE", Patience(entries))
-            patch.setattr(running, "FIRST_PORTION", first)
+            patch.setattr(elimination_runs, "PATIENCE", Patience(entries))
+            patch.setattr(elimination_runs, "FIRST_PORTION", first)
             found.append(
                 gauss.secondary(
                     x,
@@ -158,7 +158,7 @@ def test_big_integers_and_the_compiled_sweep_decide_alike(case, how):
         seen.append(True)
         return other
 
-    compiled = running.run
+    compiled = elimination_runs.run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("discreet.tables.gauss.elimination.run", both)
         gauss.secondary(x, np.flatnonzero(z <= 2), order, zero_method=how[0], strict=how[1],
@@ -271,7 +271,7 @@ def test_small_portions_and_little_room_change_nothing(monkeypatch):
     x = table_of(8, 9, rng.random(72) < 0.8)
     z = x.T @ rng.integers(1, 30, size=len(x))
     whole = gauss.secondary(x, z <= 4, values=z)
-    monkeypatch.setattr(running, "PORTION", 10)
+    monkeypatch.setattr(elimination_runs, "PORTION", 10)
     assert gauss.secondary(x, z <= 4, values=z).secondary.tolist() == whole.secondary.tolist()
 
 

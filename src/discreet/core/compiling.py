@@ -96,7 +96,7 @@ def interpreted(kernel: Function) -> Function:
 
     Examples
     --------
-    >>> from discreet.tables.gauss.columns import shrink
+    >>> from discreet.tables.gauss.column_kernels import shrink
     >>> column = np.array([6, -9])
     >>> int(interpreted(shrink)(column, np.array([0, 1]), 2)), column.tolist()
     (3, [2, -3])

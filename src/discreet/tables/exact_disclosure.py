@@ -16,8 +16,8 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.tables.gauss.big import primitive, taken_off
-from discreet.tables.gauss.codes import PLAIN
+from discreet.tables.gauss.elimination_runs import Left, primitive, run, taken_off
+from discreet.tables.gauss.elimination_state import PLAIN
 from discreet.tables.gauss.problem import (
     Problem,
     equal_columns,
@@ -29,7 +29,6 @@ from discreet.tables.gauss.problem import (
     unit_columns,
     whole_numbers,
 )
-from discreet.tables.gauss.running import Left, run
 from discreet.tables.table_cells import cell_places, inner_values
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ class _Space:
         return not self._reduced(column)
 
     def _reduced(self, column: dict[int, int]) -> dict[int, int]:
-        from discreet.tables.gauss.big import primitive, taken_off
+        from discreet.tables.gauss.elimination_runs import primitive, taken_off
 
         for row, pivot in self.pivots:
             if row in column:

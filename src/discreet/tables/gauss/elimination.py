@@ -13,7 +13,8 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Integers
 from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
-from discreet.tables.gauss import codes
+from discreet.tables.gauss import elimination_state
+from discreet.tables.gauss.elimination_runs import Outcome, run
 from discreet.tables.gauss.problem import (
     ZERO_METHODS,
     Problem,
@@ -32,15 +33,14 @@ from discreet.tables.gauss.problem import (
     turns_of,
     whole_numbers,
 )
-from discreet.tables.gauss.running import Outcome, run
 
 RULES = {
-    codes.PRIMARY: "reveals a primary cell",
-    codes.ZERO_SUM: "is a sum of zeros",
-    codes.ZERO_REUSED: "reuses zeros of another published cell",
-    codes.ZERO_SPACE: "consists of zeros",
-    codes.CONTRIBUTOR: "lets a contributor compute a primary cell",
-    codes.FEW_CONTRIBUTORS: "consists of one or two single contributors",
+    elimination_state.PRIMARY: "reveals a primary cell",
+    elimination_state.ZERO_SUM: "is a sum of zeros",
+    elimination_state.ZERO_REUSED: "reuses zeros of another published cell",
+    elimination_state.ZERO_SPACE: "consists of zeros",
+    elimination_state.CONTRIBUTOR: "lets a contributor compute a primary cell",
+    elimination_state.FEW_CONTRIBUTORS: "consists of one or two single contributors",
 }
 EQUAL = "is equal to a primary cell"
 
@@ -192,12 +192,12 @@ def secondary(
     )
     outcome = run(problem, progress)
 
-    verdict = np.full(x.shape[1], codes.DEPENDENT, dtype=np.int64)
+    verdict = np.full(x.shape[1], elimination_state.DEPENDENT, dtype=np.int64)
     verdict[turns] = outcome.verdict
     turn = np.zeros(x.shape[1], dtype=np.int64)
     turn[turns] = np.arange(len(turns))
     equals_primary = np.isin(first, first[roles.sensitive])
-    out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > codes.DEPENDENT)
+    out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > elimination_state.DEPENDENT)
     found = roles.ordered[out]
     reasons = [
         _equal(cell, roles, first)
@@ -205,7 +205,7 @@ def secondary(
         else _reason(cell, outcome, int(turn[first[cell]]), sought, names)
         for cell in found.tolist()
     ]
-    reasons += [Reason(cell, RULES[codes.ZERO_SPACE]) for cell in roles.converted.tolist()]
+    reasons += [Reason(cell, RULES[elimination_state.ZERO_SPACE]) for cell in roles.converted.tolist()]
     published = np.ones(x.shape[1], dtype=bool)
     published[np.concatenate([roles.sensitive, found, roles.hidden])] = False
     published[roles.forced] = True
@@ -266,8 +266,8 @@ def _problem(  # noqa: PLR0917
 
 def _method(zero_method: str, strict: bool) -> int:
     if zero_method == "subspace":
-        return codes.SUBSPACE_STRICT if strict else codes.SUBSPACE
-    return codes.ANY_SUM if zero_method == "any_sum" else codes.PLAIN
+        return elimination_state.SUBSPACE_STRICT if strict else elimination_state.SUBSPACE
+    return elimination_state.ANY_SUM if zero_method == "any_sum" else elimination_state.PLAIN
 
 
 def _equal(cell: int, roles: Roles, first: Integers) -> Reason:

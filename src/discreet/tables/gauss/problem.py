@@ -19,7 +19,7 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.number_arrays import rows_of
 from discreet.core.randomness import generator
 from discreet.core.wording import type_name
-from discreet.tables.gauss.codes import LABELED, ORDINARY, SPECIAL
+from discreet.tables.gauss.elimination_state import LABELED, ORDINARY, SPECIAL
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.core.arrays import Array
 from discreet.core.compiling import ZERO, inner
-from discreet.tables.gauss.codes import ORDINARY
-from discreet.tables.gauss.state import (
+from discreet.tables.gauss.elimination_state import (
     NODES_USED,
+    ORDINARY,
     PIVOT_USED,
     PIVOTS,
     PRIMARY_USED,
