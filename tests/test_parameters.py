@@ -21,7 +21,7 @@ from discreet.hierarchy import Hierarchy
 from discreet.protect.treatment import Treatment
 from discreet.synth.methods.method import Method
 from discreet.synth.synthesizer import Synthesizer
-from discreet.tables.protecting import TableProtection
+from discreet.tables.table_protection import TableProtection
 
 HOSTILE = [
     True, -1, 10**400, 0.5, 1e308, math.nan, math.inf, "", "abc", "\0", [], [1], ["age"], [None], [[1]], {}, {"a": 1},

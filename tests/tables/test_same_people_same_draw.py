@@ -11,7 +11,7 @@ from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect import StochasticRound
 from discreet.tables import ControlledRounding, NoisyCounts, RandomRounding, SmallCountRounding, Table
-from discreet.tables.perturbing.drawing import drawn_for_cells
+from discreet.tables.record_keys import drawn_for_cells
 
 KEY = b"a secret of at least sixteen bytes"
 

@@ -22,7 +22,7 @@ from discreet.core.wording import percent
 
 if TYPE_CHECKING:
     from discreet.tables import ProtectedTable, SuppressionResult, Table
-    from discreet.tables.protecting import TableProtection
+    from discreet.tables.table_protection import TableProtection
 
 
 Published: TypeAlias = "Table | ProtectedTable | SuppressionResult"
@@ -289,7 +289,7 @@ def _rebuilt(
 
 def _protected(table: Table, protected: Any, seed: int | None) -> Published | None:
     """The tables as they would be published, where a protection was named instead of them."""
-    from discreet.tables.protecting import TableProtection
+    from discreet.tables.table_protection import TableProtection
 
     if isinstance(protected, str):
         known = TableProtection.known

@@ -20,7 +20,7 @@ from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Bars
 from discreet.report.page_words import flat
 from discreet.report.templating import rendered, written_page
-from discreet.tables.protecting import ProtectedTable
+from discreet.tables.table_protection import ProtectedTable
 
 if TYPE_CHECKING:
     from discreet.core.guarantees import DifferentialPrivacy, Spending

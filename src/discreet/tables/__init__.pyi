@@ -2,33 +2,19 @@ from discreet.formula import Formula as Formula
 from discreet.formula import Term as Term
 from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
+from discreet.tables.cell_key import CellKey as CellKey
+from discreet.tables.controlled_rounding import ControlledRounding as ControlledRounding
 from discreet.tables.dimension import Dimension as Dimension
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
 from discreet.tables.invariants import invariant_violations as invariant_violations
-from discreet.tables.perturbing.cell_key import CellKey as CellKey
-from discreet.tables.perturbing.controlled_rounding import ControlledRounding as ControlledRounding
-from discreet.tables.perturbing.noisy_counts import (
-    MultinomialDirichletSynthesis as MultinomialDirichletSynthesis,
-)
-from discreet.tables.perturbing.noisy_counts import (
-    NoisyCounts as NoisyCounts,
-)
-from discreet.tables.perturbing.perturbation_table import (
-    PerturbationTable as PerturbationTable,
-)
-from discreet.tables.perturbing.perturbation_table import (
-    perturbation_table as perturbation_table,
-)
-from discreet.tables.perturbing.random_rounding import (
-    RandomRounding as RandomRounding,
-)
-from discreet.tables.perturbing.random_rounding import (
-    SmallCountRounding as SmallCountRounding,
-)
-from discreet.tables.protecting import ProtectedTable as ProtectedTable
-from discreet.tables.protecting import TableProtection as TableProtection
+from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as MultinomialDirichletSynthesis
+from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
+from discreet.tables.perturbation_table import PerturbationTable as PerturbationTable
+from discreet.tables.perturbation_table import perturbation_table as perturbation_table
 from discreet.tables.putative_links import putative_links as putative_links
+from discreet.tables.random_rounding import RandomRounding as RandomRounding
+from discreet.tables.random_rounding import SmallCountRounding as SmallCountRounding
 from discreet.tables.release_levels import (
     ReleaseCheck as ReleaseCheck,
 )
@@ -107,5 +93,7 @@ from discreet.tables.table import Table as Table
 from discreet.tables.table_audit import Audit as Audit
 from discreet.tables.table_audit import audit as audit
 from discreet.tables.table_cells import equations as equations
+from discreet.tables.table_protection import ProtectedTable as ProtectedTable
+from discreet.tables.table_protection import TableProtection as TableProtection
 from discreet.tables.table_reconstruction import Reconstruction as Reconstruction
 from discreet.tables.table_reconstruction import reconstruct as reconstruct

@@ -15,17 +15,8 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
+from discreet.dp.entropy import Stream
 from discreet.tables import poisson
-from discreet.tables.protecting import (
-    SEVERAL_DRAWS,
-    Stream,
-    TableChange,
-    TableProtection,
-    added_up,
-    counts_of,
-    neighbors_of,
-    why_not_claimed,
-)
 from discreet.tables.synthesizing.count_laws import (
     MixedPoisson,
     NegativeBinomial,
@@ -35,6 +26,15 @@ from discreet.tables.synthesizing.count_laws import (
 from discreet.tables.synthesizing.expanding import scaled_to
 from discreet.tables.synthesizing.log_linear import fit_log_linear
 from discreet.tables.table_cells import possible_cells
+from discreet.tables.table_protection import (
+    SEVERAL_DRAWS,
+    TableChange,
+    TableProtection,
+    added_up,
+    counts_of,
+    neighbors_of,
+    why_not_claimed,
+)
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table

@@ -13,10 +13,10 @@ from discreet import dp
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
+from discreet.dp.entropy import Stream
 from discreet.tables import poisson
-from discreet.tables.protecting import (
+from discreet.tables.table_protection import (
     SEVERAL_DRAWS,
-    Stream,
     TableChange,
     TableProtection,
     added_up,

@@ -17,20 +17,17 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
-from discreet.tables.perturbing.perturbation_table import (
-    PerturbationTable,
-    largest_entropy,
-    perturbation_table,
-)
-from discreet.tables.perturbing.record_keys import (
+from discreet.dp.entropy import Stream
+from discreet.tables.perturbation_table import PerturbationTable, largest_entropy, perturbation_table
+from discreet.tables.record_keys import (
     KEYS,
     NumbersOfTexts,
     check_identifier,
     check_known,
     summed_by_inner_cell,
 )
-from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up
 from discreet.tables.table_counting import check_columns
+from discreet.tables.table_protection import TableChange, TableProtection, added_up
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table

@@ -45,6 +45,7 @@ from discreet.dp.ledger import Ledger
 if TYPE_CHECKING:
     from discreet.tables.table import Table
 
+
 __all__ = [
     "SEVERAL_DRAWS",
     "ProtectedTable",

@@ -20,10 +20,11 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
-from discreet.tables.perturbing.drawing import drawn_for_cells
-from discreet.tables.perturbing.random_rounding import NO_GUARANTEE, check_base
-from discreet.tables.protecting import Stream, TableChange, TableProtection
+from discreet.dp.entropy import Stream
+from discreet.tables.random_rounding import NO_GUARANTEE, check_base
+from discreet.tables.record_keys import drawn_for_cells
 from discreet.tables.table_cells import MOST_SOLVED, equations, need_few_cells
+from discreet.tables.table_protection import TableChange, TableProtection
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table

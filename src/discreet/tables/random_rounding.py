@@ -19,16 +19,12 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.release_count import OTHER_TABLES_DIFFER
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
+from discreet.dp.entropy import Stream
 from discreet.protect.stochastic_rounding import check_least_count, round_small_counts
-from discreet.tables.perturbing.drawing import (
-    BY_DEFINITION,
-    BY_RECORDS_WITHOUT_ID,
-    drawn_for_cells,
-    knows_records,
-)
 from discreet.tables.poisson import checked_counts
-from discreet.tables.protecting import Stream, TableChange, TableProtection, Values, added_up, counts_of
+from discreet.tables.record_keys import BY_DEFINITION, BY_RECORDS_WITHOUT_ID, drawn_for_cells, knows_records
 from discreet.tables.table_cells import equations
+from discreet.tables.table_protection import TableChange, TableProtection, Values, added_up, counts_of
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -150,6 +146,43 @@ class _DrawnRounding(TableProtection):
         moved = shown != true
         factor = shown / np.maximum(true, 1) if self.weighted == "scale" else np.zeros(len(true))
         return np.where(moved, totals * factor, totals)
+
+
+def pinned_down(table: Table, low: Floats, high: Floats) -> Flags:
+    """Which cells do the sums of the table pin down to one value, though what is published of each leaves several?
+
+    The bounds of the cells are narrowed sum by sum, until nothing changes.
+
+    Examples
+    --------
+    >>> from discreet.tables import Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 100 + ["b"] * 2}), "place")
+    >>> pinned_down(table, np.array([102.0, 100.0, 0.0]), np.array([102.0, 100.0, 2.0])).tolist()
+    [False, False, True]
+    """
+    sums = equations(table).tocsr()
+    row = np.repeat(np.arange(sums.shape[0]), np.diff(sums.indptr))
+    cell, sign = sums.indices, sums.data
+    least, most = low.astype(np.float64).copy(), high.astype(np.float64).copy()
+    for _ in range(100):
+        lows = np.where(sign > 0, least[cell], -most[cell])
+        highs = np.where(sign > 0, most[cell], -least[cell])
+        smallest = np.bincount(row, lows, minlength=sums.shape[0])[row] - lows
+        largest = np.bincount(row, highs, minlength=sums.shape[0])[row] - highs
+        # Every entry is minus the rest of its sum.
+        from_rest_low = np.where(sign > 0, -largest, smallest)
+        from_rest_high = np.where(sign > 0, -smallest, largest)
+        before = least.sum(), most.sum()
+        np.maximum.at(least, cell, from_rest_low)
+        np.minimum.at(most, cell, from_rest_high)
+        if (least.sum(), most.sum()) == before:
+            break
+    return np.asarray((high > low) & (most <= least))
+
+
+def _masked(values: npt.NDArray[np.generic], keep: Flags) -> npt.NDArray[np.generic]:
+    """Leave out the values of cells that are not published."""
+    return values if keep.all() else np.where(keep, values.astype(np.float64), np.nan)
 
 
 @dataclass(frozen=True)
@@ -278,44 +311,7 @@ class SmallCountRounding(_DrawnRounding):
         return f"Counts below {self.k} were rounded to 0 or {self.k} at random, right on average."
 
 
-def pinned_down(table: Table, low: Floats, high: Floats) -> Flags:
-    """Which cells do the sums of the table pin down to one value, though what is published of each leaves several?
-
-    The bounds of the cells are narrowed sum by sum, until nothing changes.
-
-    Examples
-    --------
-    >>> from discreet.tables import Table
-    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 100 + ["b"] * 2}), "place")
-    >>> pinned_down(table, np.array([102.0, 100.0, 0.0]), np.array([102.0, 100.0, 2.0])).tolist()
-    [False, False, True]
-    """
-    sums = equations(table).tocsr()
-    row = np.repeat(np.arange(sums.shape[0]), np.diff(sums.indptr))
-    cell, sign = sums.indices, sums.data
-    least, most = low.astype(np.float64).copy(), high.astype(np.float64).copy()
-    for _ in range(100):
-        lows = np.where(sign > 0, least[cell], -most[cell])
-        highs = np.where(sign > 0, most[cell], -least[cell])
-        smallest = np.bincount(row, lows, minlength=sums.shape[0])[row] - lows
-        largest = np.bincount(row, highs, minlength=sums.shape[0])[row] - highs
-        # Every entry is minus the rest of its sum.
-        from_rest_low = np.where(sign > 0, -largest, smallest)
-        from_rest_high = np.where(sign > 0, -smallest, largest)
-        before = least.sum(), most.sum()
-        np.maximum.at(least, cell, from_rest_low)
-        np.minimum.at(most, cell, from_rest_high)
-        if (least.sum(), most.sum()) == before:
-            break
-    return np.asarray((high > low) & (most <= least))
-
-
 def check_base(base: float) -> None:
     """Refuse a base that leaves nothing to round to."""
     if isinstance(base, bool) or not np.isfinite(base) or base != int(base) or base < 2:
         raise ParameterError("base must be a whole number of at least 2.")
-
-
-def _masked(values: npt.NDArray[np.generic], keep: Flags) -> npt.NDArray[np.generic]:
-    """Leave out the values of cells that are not published."""
-    return values if keep.all() else np.where(keep, values.astype(np.float64), np.nan)

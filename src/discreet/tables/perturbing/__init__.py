@@ -1,1 +1,0 @@
-"""Perturbing tables: cell keys, rounding and noise."""
