@@ -13,7 +13,7 @@ from discreet.outputs.checks.total_checks import check_concentration
 from discreet.outputs.model_outputs import _perfect
 from discreet.synth import GaussianCopula
 from discreet.tables import Suppression, Table, Threshold, linear_programs, primary
-from discreet.tables.rules.judging import Rule
+from discreet.tables.primary_rules import Rule
 from discreet.utility.associations import changes, moments
 from discreet.utility.propensity_learners import _Factor
 

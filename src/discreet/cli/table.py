@@ -335,7 +335,7 @@ def _left_out(built: Table, source: Source, suppressed: str | None) -> Any:
     import polars as pl
 
     from discreet import engine
-    from discreet.tables.rules.judging import flags_of
+    from discreet.tables.primary_rules import flags_of
 
     frame = engine.collect(source.read_other(suppressed))
     if not set(built.dimensions) & set(frame.columns):

@@ -4,6 +4,12 @@ from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
 from discreet.tables.cell_key import CellKey as CellKey
 from discreet.tables.controlled_rounding import ControlledRounding as ControlledRounding
+from discreet.tables.counting_rules import GroupDisclosure as GroupDisclosure
+from discreet.tables.counting_rules import KDisclosure as KDisclosure
+from discreet.tables.counting_rules import MinimumContributors as MinimumContributors
+from discreet.tables.counting_rules import Ones as Ones
+from discreet.tables.counting_rules import Threshold as Threshold
+from discreet.tables.counting_rules import Zeros as Zeros
 from discreet.tables.dimension import Dimension as Dimension
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
@@ -12,6 +18,10 @@ from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as Multin
 from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
 from discreet.tables.perturbation_table import PerturbationTable as PerturbationTable
 from discreet.tables.perturbation_table import perturbation_table as perturbation_table
+from discreet.tables.primary_rules import Custom as Custom
+from discreet.tables.primary_rules import Listed as Listed
+from discreet.tables.primary_rules import Rule as Rule
+from discreet.tables.primary_rules import primary as primary
 from discreet.tables.putative_links import putative_links as putative_links
 from discreet.tables.random_rounding import RandomRounding as RandomRounding
 from discreet.tables.random_rounding import SmallCountRounding as SmallCountRounding
@@ -27,48 +37,10 @@ from discreet.tables.release_levels import (
 from discreet.tables.replication import replication_audit as replication_audit
 from discreet.tables.replication import trajectories as trajectories
 from discreet.tables.replication import unit_concentration as unit_concentration
-from discreet.tables.rules import (
-    PQ as PQ,
-)
-from discreet.tables.rules import (
-    Custom as Custom,
-)
-from discreet.tables.rules import (
-    Dominance as Dominance,
-)
-from discreet.tables.rules import (
-    GroupDisclosure as GroupDisclosure,
-)
-from discreet.tables.rules import (
-    KDisclosure as KDisclosure,
-)
-from discreet.tables.rules import (
-    Listed as Listed,
-)
-from discreet.tables.rules import (
-    MinimumContributors as MinimumContributors,
-)
-from discreet.tables.rules import (
-    Ones as Ones,
-)
-from discreet.tables.rules import (
-    PPercent as PPercent,
-)
-from discreet.tables.rules import (
-    RequestRule as RequestRule,
-)
-from discreet.tables.rules import (
-    Rule as Rule,
-)
-from discreet.tables.rules import (
-    Threshold as Threshold,
-)
-from discreet.tables.rules import (
-    Zeros as Zeros,
-)
-from discreet.tables.rules import (
-    primary as primary,
-)
+from discreet.tables.share_rules import PQ as PQ
+from discreet.tables.share_rules import Dominance as Dominance
+from discreet.tables.share_rules import PPercent as PPercent
+from discreet.tables.share_rules import RequestRule as RequestRule
 from discreet.tables.suppressing.suppression import Suppression as Suppression
 from discreet.tables.suppressing.suppression_result import SuppressionResult as SuppressionResult
 from discreet.tables.synthesizing.count_synthesis import (

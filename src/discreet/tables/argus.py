@@ -19,7 +19,7 @@ from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.hierarchy import Hierarchy
 from discreet.tables.dimension import Dimension
-from discreet.tables.rules.judging import flags_of
+from discreet.tables.primary_rules import flags_of
 from discreet.tables.table import Table
 from discreet.tables.table_cells import equations
 

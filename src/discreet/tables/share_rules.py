@@ -15,10 +15,11 @@ import numpy as np
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ParameterError
 from discreet.numerics.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
-from discreet.tables.rules.judging import Rule
+from discreet.tables.primary_rules import Rule
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
+
 
 _ROUNDING = 1e-12
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.tables.rules.judging import Rule
+from discreet.tables.primary_rules import Rule
 from discreet.tables.table_cells import steps_up
 
 if TYPE_CHECKING:
