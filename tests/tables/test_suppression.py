@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
-from discreet.tables.suppressing.optimal_suppression import cheapest
+from discreet.tables.optimal_suppression import cheapest
 
 from .test_table_audit import people
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
-from discreet.tables.suppressing.optimal_suppression import cheapest
+from discreet.tables.optimal_suppression import cheapest
 
 from .test_suppression import records
 from .test_table_audit import people

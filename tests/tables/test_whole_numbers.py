@@ -11,7 +11,7 @@ from scipy import sparse
 from discreet.tables import Suppression, Table, Threshold, audit, primary, table_audit
 from discreet.tables.exact_disclosure import computable, disclosing_columns
 from discreet.tables.feasibility_intervals import feasible_bounds
-from discreet.tables.suppressing.widening import Room, Widths, widened
+from discreet.tables.interval_widening import Room, Widths, widened
 
 from .test_gauss import table_of
 from .whole_number_attack import pinned, random_counts

@@ -25,7 +25,7 @@ from discreet.tables.table_protection import ProtectedTable
 if TYPE_CHECKING:
     from discreet.core.guarantees import DifferentialPrivacy, Spending
     from discreet.core.results import Measure
-    from discreet.tables.suppressing.suppression_result import SuppressionResult
+    from discreet.tables.suppression_result import SuppressionResult
     from discreet.tables.table import Table
 
 

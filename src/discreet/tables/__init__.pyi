@@ -41,8 +41,7 @@ from discreet.tables.share_rules import PQ as PQ
 from discreet.tables.share_rules import Dominance as Dominance
 from discreet.tables.share_rules import PPercent as PPercent
 from discreet.tables.share_rules import RequestRule as RequestRule
-from discreet.tables.suppressing.suppression import Suppression as Suppression
-from discreet.tables.suppressing.suppression_result import SuppressionResult as SuppressionResult
+from discreet.tables.suppression_result import SuppressionResult as SuppressionResult
 from discreet.tables.synthesizing.count_synthesis import (
     NegativeBinomialSynthesis as NegativeBinomialSynthesis,
 )
@@ -69,3 +68,4 @@ from discreet.tables.table_protection import ProtectedTable as ProtectedTable
 from discreet.tables.table_protection import TableProtection as TableProtection
 from discreet.tables.table_reconstruction import Reconstruction as Reconstruction
 from discreet.tables.table_reconstruction import reconstruct as reconstruct
+from discreet.tables.table_suppression import Suppression as Suppression

@@ -27,8 +27,8 @@ from discreet.tables.table_audit import least_values, whole_values
 from discreet.tables.table_cells import counts_only, known_zero_rows
 
 if TYPE_CHECKING:
-    from discreet.tables.suppressing.choosing import Case, Progress
-    from discreet.tables.suppressing.suppression import Suppression
+    from discreet.tables.secondary_cells import Case, Progress
+    from discreet.tables.table_suppression import Suppression
 
 
 @dataclass(frozen=True)

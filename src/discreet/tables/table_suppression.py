@@ -16,10 +16,10 @@ from discreet.core.parameters import typed_parameters
 from discreet.tables.feasibility_intervals import Protection
 from discreet.tables.gauss import Elimination
 from discreet.tables.gauss.problem import ZERO_METHODS, singleton_methods
-from discreet.tables.suppressing.choosing import Case, Progress, by_elimination, by_integer_program, repaired
-from discreet.tables.suppressing.optimal_suppression import Optimum
-from discreet.tables.suppressing.suppression_result import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
-from discreet.tables.suppressing.widening import Aim, aim_of
+from discreet.tables.interval_widening import Aim, aim_of
+from discreet.tables.optimal_suppression import Optimum
+from discreet.tables.secondary_cells import Case, Progress, by_elimination, by_integer_program, repaired
+from discreet.tables.suppression_result import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
 from discreet.tables.table_audit import Audit, audit, intervals_wanted
 from discreet.tables.table_cells import MOST_SOLVED, need_few_cells
 

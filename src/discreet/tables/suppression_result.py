@@ -19,6 +19,7 @@ from discreet.tables.table_audit import Audit
 if TYPE_CHECKING:
     from discreet.tables.table import Table
 
+
 PRIMARY, SECONDARY, HIDDEN = "primary", "secondary", "hidden"
 
 

@@ -26,9 +26,9 @@ from discreet.core.randomness import generator
 from discreet.tables.exact_disclosure import Computable, computable, disclosing_columns, knowledge, together
 from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import SINGLETON_METHODS, default_order
-from discreet.tables.suppressing.optimal_suppression import Optimum, cheapest
-from discreet.tables.suppressing.suppression_result import SuppressionResult
-from discreet.tables.suppressing.widening import Aim, widest, with_decoy, zero_groups
+from discreet.tables.interval_widening import Aim, widest, with_decoy, zero_groups
+from discreet.tables.optimal_suppression import Optimum, cheapest
+from discreet.tables.suppression_result import SuppressionResult
 from discreet.tables.table_cells import (
     cell_numbers,
     cell_places,
@@ -40,9 +40,8 @@ from discreet.tables.table_cells import (
 )
 
 if TYPE_CHECKING:
-    from discreet.tables.suppressing.suppression import Suppression
-    from discreet.tables.suppressing.widening import Aim
     from discreet.tables.table import Table
+    from discreet.tables.table_suppression import Suppression
 
 
 Progress = Callable[[int, int], None] | None

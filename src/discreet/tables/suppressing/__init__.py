@@ -1,1 +1,0 @@
-"""Suppressing cells: which further cells must be left out, and what the outcome is."""
