@@ -33,8 +33,8 @@ from discreet.tables import (
     replication_audit,
     unit_concentration,
 )
+from discreet.tables.count_laws import NegativeBinomial, PoissonInverseGaussian
 from discreet.tables.random_rounding import round_to_base
-from discreet.tables.synthesizing.count_laws import NegativeBinomial, PoissonInverseGaussian
 
 SECRET = "a secret of at least sixteen bytes"
 

@@ -4,6 +4,10 @@ from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
 from discreet.tables.cell_key import CellKey as CellKey
 from discreet.tables.controlled_rounding import ControlledRounding as ControlledRounding
+from discreet.tables.count_synthesis import NegativeBinomialSynthesis as NegativeBinomialSynthesis
+from discreet.tables.count_synthesis import PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis
+from discreet.tables.count_synthesis import PoissonSynthesis as PoissonSynthesis
+from discreet.tables.count_synthesis import expanded as expanded
 from discreet.tables.counting_rules import GroupDisclosure as GroupDisclosure
 from discreet.tables.counting_rules import KDisclosure as KDisclosure
 from discreet.tables.counting_rules import MinimumContributors as MinimumContributors
@@ -11,9 +15,11 @@ from discreet.tables.counting_rules import Ones as Ones
 from discreet.tables.counting_rules import Threshold as Threshold
 from discreet.tables.counting_rules import Zeros as Zeros
 from discreet.tables.dimension import Dimension as Dimension
+from discreet.tables.epsilon_meaning import epsilon_meaning as epsilon_meaning
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
 from discreet.tables.invariants import invariant_violations as invariant_violations
+from discreet.tables.log_linear_tables import fit_log_linear as fit_log_linear
 from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as MultinomialDirichletSynthesis
 from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
 from discreet.tables.perturbation_table import PerturbationTable as PerturbationTable
@@ -41,25 +47,9 @@ from discreet.tables.share_rules import PQ as PQ
 from discreet.tables.share_rules import Dominance as Dominance
 from discreet.tables.share_rules import PPercent as PPercent
 from discreet.tables.share_rules import RequestRule as RequestRule
+from discreet.tables.simulation_runs import RunningSummary as RunningSummary
+from discreet.tables.simulation_runs import monte_carlo_summary as monte_carlo_summary
 from discreet.tables.suppression_result import SuppressionResult as SuppressionResult
-from discreet.tables.synthesizing.count_synthesis import (
-    NegativeBinomialSynthesis as NegativeBinomialSynthesis,
-)
-from discreet.tables.synthesizing.count_synthesis import (
-    PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis,
-)
-from discreet.tables.synthesizing.count_synthesis import (
-    PoissonSynthesis as PoissonSynthesis,
-)
-from discreet.tables.synthesizing.epsilon_meaning import epsilon_meaning as epsilon_meaning
-from discreet.tables.synthesizing.expanding import expanded as expanded
-from discreet.tables.synthesizing.log_linear import fit_log_linear as fit_log_linear
-from discreet.tables.synthesizing.simulation_runs import (
-    RunningSummary as RunningSummary,
-)
-from discreet.tables.synthesizing.simulation_runs import (
-    monte_carlo_summary as monte_carlo_summary,
-)
 from discreet.tables.table import Table as Table
 from discreet.tables.table_audit import Audit as Audit
 from discreet.tables.table_audit import audit as audit

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -15,16 +15,11 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
+from discreet.core.parameters import checked
 from discreet.dp.entropy import Stream
 from discreet.tables import poisson
-from discreet.tables.synthesizing.count_laws import (
-    MixedPoisson,
-    NegativeBinomial,
-    PoissonInverseGaussian,
-    epsilon_of,
-)
-from discreet.tables.synthesizing.expanding import scaled_to
-from discreet.tables.synthesizing.log_linear import fit_log_linear
+from discreet.tables.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian, epsilon_of
+from discreet.tables.log_linear_tables import fit_log_linear
 from discreet.tables.table_cells import possible_cells
 from discreet.tables.table_protection import (
     SEVERAL_DRAWS,
@@ -226,6 +221,27 @@ def _warn_of_inflation(added: float, counts: Integers) -> None:
             DiscreetWarning,
             stacklevel=5,
         )
+
+
+# Counts of a table made whole again: scaled to a total, and written out as records.
+
+
+def scaled_to(counts: Integers, total: int) -> Integers:
+    """Scale counts to a total and keep them whole: the largest remainders are rounded up.
+
+    Examples
+    --------
+    >>> scaled_to(np.array([1, 2, 3]), 4).tolist()
+    [1, 1, 2]
+    """
+    now = int(counts.sum())
+    if not now:
+        return counts
+    exact = counts * (total / now)
+    whole = np.floor(exact + 1e-9).astype(np.int64)
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[: total - int(whole.sum())]] += 1
+    return np.asarray(whole, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -441,3 +457,19 @@ class PoissonInverseGaussianSynthesis(_MixedSynthesis):
     def law(self) -> MixedPoisson:
         """The Poisson-inverse-Gaussian law."""
         return PoissonInverseGaussian(self.dispersion)
+
+
+@checked
+def expanded(table: Table, counts: Any = None) -> pl.DataFrame:
+    """Write a table of counts as records, one a unit: the dimension columns of its inner cells, repeated.
+
+    Examples
+    --------
+    >>> from discreet.tables import Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["b", "a", "b"]}), "place")
+    >>> expanded(table)["place"].to_list()
+    ['a', 'b', 'b']
+    """
+    table.need_crossing("Writing out records")
+    many = table.inner["count"].to_numpy() if counts is None else np.asarray(counts)
+    return table.inner.select(table.dimensions)[np.repeat(np.arange(table.inner.height), many)]

@@ -1,1 +1,0 @@
-"""Synthetic tables of counts, and what they guarantee."""
