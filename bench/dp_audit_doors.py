@@ -368,23 +368,23 @@ GENERATORS = {
 """Generators, fitted to either neighbor again and again."""
 
 DOORS = {
-    "dp/asking.py": ("count", "total", "mean", "variance", "quantiles", "histogram", "table, public levels"),
+    "dp/queries.py": ("count", "total", "mean", "variance", "quantiles", "histogram", "table, public levels"),
     "dp/mechanisms.py": ("laplace, a decimal number", "gaussian, a decimal number", "local Laplace"),
-    "dp/selecting.py": (
+    "dp/selection.py": (
         "choose: permute-and-flip",
         "choose: exponential",
         "choose: noisy-max",
         "sparse vector",
     ),
-    "dp/regression/linear_regression.py": ("linear regression, k-norm", "linear regression, functional"),
-    "dp/regression/quantile_regression.py": (
+    "dp/linear_regression.py": ("linear regression, k-norm", "linear regression, functional"),
+    "dp/quantile_regression.py": (
         "quantile regression, agd",
         "quantile regression, sgd",
         "quantile regression, kng",
     ),
-    "protect/graphs/lapgraph.py": ("protect.LapGraph",),
-    "protect/perturbing/pram.py": ("protect.Pram",),
-    "protect/sampling/sample_and_anonymize.py": ("protect.SampleAndAnonymize",),
+    "protect/lapgraph.py": ("protect.LapGraph",),
+    "protect/pram.py": ("protect.Pram",),
+    "protect/sample_and_anonymize.py": ("protect.SampleAndAnonymize",),
     "synth/bayesian_network.py": ("BayesianNetwork",),
     "synth/pmse_mechanism.py": ("PMSEMechanism, candidates",),
     "synth/noisy_bayes.py": ("NoisyBayes",),

@@ -64,7 +64,7 @@ def bounded(query):
 
 # By module that claims something: one call a door, for an epsilon and a ledger.
 DOORS = {
-    "dp/asking.py": {
+    "dp/queries.py": {
         "count": lambda e, ledger: dp.count(CODES, epsilon=e, ledger=ledger),
         "total": bounded(dp.total),
         "mean": bounded(dp.mean),
@@ -81,11 +81,11 @@ DOORS = {
             [0.5], lower=0, upper=1, epsilon=e, ledger=ledger
         ),
     },
-    "dp/selecting.py": {
+    "dp/selection.py": {
         "choose": lambda e, ledger: dp.choose([1, 2], sensitivity=1, epsilon=e, ledger=ledger),
         "sparse vector": lambda e, ledger: dp.SparseVector(3, sensitivity=1, epsilon=e, ledger=ledger),
     },
-    "dp/regression/linear_regression.py": {
+    "dp/linear_regression.py": {
         "k-norm": lambda e, ledger: dp.linear_regression(
             NUMBERS, **line(y_bounds=(-1, 1)), epsilon=e, ledger=ledger
         ),
@@ -93,7 +93,7 @@ DOORS = {
             NUMBERS, **line(y_bounds=(-1, 1)), mechanism="functional", epsilon=e, ledger=ledger
         ),
     },
-    "dp/regression/quantile_regression.py": {
+    "dp/quantile_regression.py": {
         "agd": lambda e, ledger: dp.quantile_regression(
             NUMBERS, **line(residual_bound=2), mechanism="agd", epsilon=e, delta=DELTA, ledger=ledger
         ),
@@ -104,13 +104,13 @@ DOORS = {
             NUMBERS, **line(intercept=False, theta_bound=4), mechanism="kng", epsilon=e, ledger=ledger
         ),
     },
-    "protect/graphs/lapgraph.py": {
+    "protect/lapgraph.py": {
         "lapgraph": lambda e, ledger: protect.LapGraph(e).apply(
             np.zeros((3, 3), dtype=np.int64), ledger=ledger
         )
     },
-    "protect/perturbing/pram.py": {"pram": lambda e, ledger: pram(e).apply(CODES, ledger=ledger)},
-    "protect/sampling/sample_and_anonymize.py": {
+    "protect/pram.py": {"pram": lambda e, ledger: pram(e).apply(CODES, ledger=ledger)},
+    "protect/sample_and_anonymize.py": {
         "sample-and-anonymize": lambda e, ledger: protect.SampleAndAnonymize(epsilon=e, delta=1e-3).apply(
             CODES, ledger=ledger
         )

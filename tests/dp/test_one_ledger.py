@@ -86,7 +86,7 @@ def test_a_release_beyond_the_budget_is_refused_before_any_noise_is_drawn(name, 
         raise AssertionError("bits were drawn")
 
     monkeypatch.setattr("discreet.dp.entropy.os_words", drawn)
-    for module in ("samplers", "mechanisms", "asking"):
+    for module in ("samplers", "mechanisms", "queries"):
         monkeypatch.setattr(f"discreet.dp.{module}.os_words", drawn, raising=False)
     ledger = dp.Ledger(epsilon=1e-3, adjacency="replace")
     with pytest.raises(ParameterError, match="does not allow"):
@@ -125,14 +125,14 @@ def test_everything_that_makes_a_claim_takes_a_ledger():
         )
     }
     doors = {
-        "dp/asking.py": (dp.count, dp.total, dp.mean, dp.variance, dp.quantiles, dp.table, dp.histogram),
+        "dp/queries.py": (dp.count, dp.total, dp.mean, dp.variance, dp.quantiles, dp.table, dp.histogram),
         "dp/mechanisms.py": (dp.laplace, dp.gaussian, dp.local_laplace),
-        "dp/selecting.py": (dp.choose, dp.SparseVector),
-        "dp/regression/linear_regression.py": (dp.linear_regression,),
-        "dp/regression/quantile_regression.py": (dp.quantile_regression,),
-        "protect/graphs/lapgraph.py": (protect.LapGraph.apply,),
-        "protect/perturbing/pram.py": (protect.Pram.apply,),
-        "protect/sampling/sample_and_anonymize.py": (protect.SampleAndAnonymize.apply,),
+        "dp/selection.py": (dp.choose, dp.SparseVector),
+        "dp/linear_regression.py": (dp.linear_regression,),
+        "dp/quantile_regression.py": (dp.quantile_regression,),
+        "protect/lapgraph.py": (protect.LapGraph.apply,),
+        "protect/pram.py": (protect.Pram.apply,),
+        "protect/sample_and_anonymize.py": (protect.SampleAndAnonymize.apply,),
         "synth/bayesian_network.py": (synth.BayesianNetwork.fit,),
         "synth/noisy_bayes.py": (synth.NoisyBayes.fit,),
         "synth/pmse_mechanism.py": (synth.PMSEMechanism.fit,),

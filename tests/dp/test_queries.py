@@ -121,7 +121,7 @@ def test_a_value_between_the_bounds_is_never_farther_from_the_middle_than_was_pa
 def test_the_ledger_is_asked_before_the_noise(monkeypatch):
     ledger = dp.Ledger(1.0)
     dp.count(people(), epsilon=0.75, ledger=ledger)
-    monkeypatch.setattr(dp.asking, "with_laplace_noise", lambda *_, **__: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(dp.queries, "with_laplace_noise", lambda *_, **__: pytest.fail("noise was drawn"))
     with pytest.raises(ParameterError, match="does not allow"):
         dp.count(people(), epsilon=0.75, ledger=ledger)
     assert ledger.table()["purpose"].to_list() == ["count"]
@@ -212,7 +212,7 @@ def test_a_file_is_counted_once_and_noise_is_drawn_anew(ask, monkeypatch):
     first = ask(Microdata(frame))
     data = Microdata(frame)
     ask(data)
-    for room in ("contributions", "queries"):
+    for room in ("sensitivity", "queries"):
         monkeypatch.setattr(f"discreet.dp.{room}.collect", lambda *_: pytest.fail("the file was read again"))
     again = ask(data)
     assert again.to_dict() == first.to_dict()

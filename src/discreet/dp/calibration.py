@@ -1,7 +1,8 @@
 """How much noise does a promise need, and what does a given noise promise?
 
 Balle and Wang (2018) give the exact curve of Gaussian noise; Canonne, Kamath and Steinke (2020) that of discrete
-Gaussian noise and the conversion of zero-concentrated differential privacy (Bun and Steinke 2016).
+Gaussian noise and the conversion of zero-concentrated differential privacy (Bun and Steinke 2016). Budgets that can be
+honored come after it, and what many noisy steps cost that each look at a random part of the records.
 """
 
 from __future__ import annotations
@@ -318,9 +319,9 @@ def _share(epsilon: Fraction, parts: int) -> Fraction | None:
 #
 # Every step takes each record with the same chance, by itself (Poisson sampling), and adds Gaussian noise to a sum. The
 # Rényi divergence of such a step is known in closed form for continuous noise (Mironov, Talwar and Zhang 2019), and
-# bounded for every mechanism whose own divergences are known (Zhu and Wang 2019, theorem 5). Discrete Gaussian noise has
-# the divergences of the continuous one (Canonne, Kamath and Steinke 2020), so the second bound is proved for what is
-# drawn here; it is larger by a little.
+# bounded for every mechanism whose own divergences are known (Zhu and Wang 2019, theorem 5). Discrete Gaussian noise
+# has the divergences of the continuous one (Canonne, Kamath and Steinke 2020), so the second bound is proved for what
+# is drawn here; it is larger by a little.
 
 
 _LEAST_NOISE = 1e-6  # below, nothing is hidden and the squares underflow

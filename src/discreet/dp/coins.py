@@ -2,7 +2,7 @@
 
 Every toss is made from uniform words of 64 bits by comparisons of whole numbers. Where a chance is a fraction, its
 first 64 binary digits are compared with a word; in the one case of 2^64 where they are equal the remaining digits
-decide, in Python's whole numbers. Noise is made of such coins (`discreet.dp.samplers`).
+decide, in Python's whole numbers. Noise is made of such coins (`discreet.dp.samplers`), and so is a private choice.
 """
 
 from __future__ import annotations

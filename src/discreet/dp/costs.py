@@ -1,4 +1,4 @@
-"""What does a release cost in privacy? A small value that says all an accountant needs."""
+"""What does a release cost in privacy, and several of them together? A value that says all an accountant needs."""
 
 from __future__ import annotations
 

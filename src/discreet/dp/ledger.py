@@ -20,8 +20,7 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -37,9 +36,14 @@ from discreet.dp.costs import Adjacency, Cost, Total, Unit, together
 from discreet.dp.ledger_files import (
     FORMAT,
     Source,
+    as_cost,
+    as_entry,
     fingerprints,
+    foreign,
     known_by,
     read_ledger,
+    resolved,
+    rolled_back,
     well_formed,
     write_ledger,
 )
@@ -107,7 +111,7 @@ class Ledger:
             raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
         if unit not in get_args(Unit):
             raise ParameterError(f"unit must be one of {', '.join(map(repr, get_args(Unit)))}.")
-        self._settle(None if path is None else _resolved(path))
+        self._settle(None if path is None else resolved(path))
         self._header: dict[str, Any] = {
             "format": FORMAT,
             "id": secrets.token_hex(16),
@@ -155,14 +159,14 @@ class Ledger:
         if not place.name:
             raise InputError("A ledger lies beside a data file: name the file, not a folder.")
         if place.is_symlink():  # another name of the same data
-            place = _resolved(place)
+            place = resolved(place)
         return place.with_name(place.name.split(".")[0] + SUFFIX)
 
     @classmethod
     def load(cls, path: str | Path, *, source: Source | None = None) -> Ledger:
         """Open a ledger that exists, with the budget it was made with."""
         ledger = cls.__new__(cls)
-        ledger._settle(_resolved(path))
+        ledger._settle(resolved(path))
         assert ledger.path is not None
         header, entries = read_ledger(ledger.path)
         if len(entries) < _SEEN.get(header["id"], 0):  # unless somebody has spent since
@@ -190,16 +194,7 @@ class Ledger:
                 self._refresh()
             if known_by(self._header, source):
                 return
-        raise self._foreign()
-
-    def _foreign(self) -> InputError:
-        name = f"The ledger '{self.path.name}'" if self.path else "The ledger"
-        return InputError(
-            f"{name} belongs to another file or other data, or its source has changed since. Give the data as they "
-            "were read with discreet.read(path), or a part made of them with data.with_frame(...). The owner of the "
-            "budget can declare changed data to be about the same people (ledger.same_source, discreet budget declare "
-            "--same), or open a budget for a file about other people (Ledger.new_source, --new)."
-        )
+        raise foreign(self.path)
 
     def same_source(self, source: Source, *, why: str) -> None:
         """Declare that a file, or data, are about the same people: they go on spending from this budget.
@@ -245,7 +240,7 @@ class Ledger:
         """
         if not why.strip():
             raise ParameterError("why must say who declares the file to be a new source, and why.")
-        place = _resolved(cls.place_beside(source))
+        place = resolved(cls.place_beside(source))
         earlier = cls.load(place)
         if known_by(earlier._header, source):
             raise ParameterError("The file is the one that its ledger belongs to. A budget is set once.")
@@ -324,7 +319,7 @@ class Ledger:
                     f"{cost.unit}."
                 )
             cost.under(self._header["adjacency"])
-        made = [_as_entry(cost) for cost in entered]
+        made = [as_entry(cost) for cost in entered]
         if data is not None:
             self.check_source(data)
         with self._alone():
@@ -466,7 +461,7 @@ class Ledger:
             grouped.setdefault(entry["release"], []).append(entry)
         costs: list[Cost | Sequence[Cost]] = []
         for group in grouped.values():
-            made = [_as_cost(entry) for entry in group]
+            made = [as_cost(entry) for entry in group]
             if group[0]["disjoint"]:
                 costs.append(made)
             else:
@@ -544,7 +539,7 @@ class Ledger:
             or header["same"][: len(same)] != same
             or (before["closed"] and not header["closed"])
         ):
-            raise self._rolled_back()
+            raise rolled_back(self.path)
         self._header, self._entries = header, entries
 
     def _noted(
@@ -552,17 +547,10 @@ class Ledger:
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         number = header["id"]
         if number and len(entries) < _SEEN.get(number, 0):
-            raise self._rolled_back()
+            raise rolled_back(self.path)
         if number:
             _SEEN[number] = len(entries)
         return header, entries
-
-    def _rolled_back(self) -> InputError:
-        return InputError(
-            f"The ledger '{self.path.name if self.path else ''}' is not what it was: records that were in it are gone, "
-            "or another ledger took its place. Put the latest copy back. If the owner has put this one there, open it "
-            "anew in a new run of the program."
-        )
 
     def _join(self, source: Source | None) -> None:
         assert self.path is not None
@@ -581,7 +569,7 @@ class Ledger:
                     f"The ledger '{self.path.name}' exists and was opened without a source, or another file."
                 )
             if not known_by(header, source):
-                raise self._foreign()
+                raise foreign(self.path)
 
     def _add_content(self, source: Source) -> None:
         """Add to an older ledger, which knows its file by its bytes alone, by what its content is known."""
@@ -605,33 +593,3 @@ class Ledger:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _resolved(path: str | Path) -> Path:
-    """Where a ledger really lies: under every other name it would have another lock, or be replaced by a file."""
-    try:
-        return Path(path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"The path of the ledger '{Path(path).name}' leads nowhere. Check it.") from error
-
-
-def _as_entry(cost: Cost) -> dict[str, Any]:
-    """A release in plain numbers and texts, which any file can hold."""
-    entry = {name: value for name, value in asdict(cost).items() if value is not None}
-    for name, kind in _KINDS.items():
-        if name in entry:
-            entry[name] = kind(entry[name])
-    return entry
-
-
-_KINDS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("epsilon", "delta", "rho", "sensitivity"), float),
-    **dict.fromkeys(("mechanism", "purpose"), lambda text: well_formed(str(text))),
-    "values": int,
-    "proved": bool,
-}
-
-
-def _as_cost(entry: dict[str, Any]) -> Cost:
-    names = {field.name for field in fields(Cost)}
-    return Cost(**{name: value for name, value in entry.items() if name in names})

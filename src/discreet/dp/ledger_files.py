@@ -1,4 +1,7 @@
-"""A ledger on disk: a TOML file with a checksum over all that it says, read back before it takes its place."""
+"""A ledger on disk: a TOML file with a checksum over all that it says, read back before it takes its place.
+
+It says which data it belongs to: files are known by their bytes, data by their content.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.texts import parsed_toml, read_toml
+from discreet.dp.costs import Cost
 from discreet.io.fingerprints import check_unchanged
 from discreet.microdata import Microdata
 
@@ -84,6 +89,29 @@ def write_ledger(place: Path, header: Mapping[str, Any], entries: Sequence[Mappi
         raise InputError(f"The ledger '{place.name}' could not be written as it is; it was left as it was.")
 
 
+def resolved(path: str | Path) -> Path:
+    """Where a ledger really lies: under every other name it would have another lock, or be replaced by a file."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"The path of the ledger '{Path(path).name}' leads nowhere. Check it.") from error
+
+
+def as_entry(cost: Cost) -> dict[str, Any]:
+    """A release in plain numbers and texts, which any file can hold."""
+    entry = {name: value for name, value in asdict(cost).items() if value is not None}
+    for name, kind in _KINDS.items():
+        if name in entry:
+            entry[name] = kind(entry[name])
+    return entry
+
+
+def as_cost(entry: dict[str, Any]) -> Cost:
+    """The release behind an entry."""
+    names = {field.name for field in fields(Cost)}
+    return Cost(**{name: value for name, value in entry.items() if name in names})
+
+
 def as_toml(header: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
     """Write what a ledger says."""
     import tomli_w
@@ -143,7 +171,15 @@ def _in_text(value: Any, change: Callable[[str], str]) -> Any:
     )
 
 
-# Which data does a ledger belong to? Files are known by their bytes, data by their content.
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("epsilon", "delta", "rho", "sensitivity"), float),
+    **dict.fromkeys(("mechanism", "purpose"), lambda text: well_formed(str(text))),
+    "values": int,
+    "proved": bool,
+}
+
+
+# Which data does a ledger belong to?
 
 
 Source = str | Path | Microdata
@@ -185,6 +221,26 @@ def known_by(header: Mapping[str, Any], source: Source) -> bool:
     if not contents:  # an older ledger, which was not opened with its file since
         return False
     return any(known in contents for known in source.content_marks()) or _content(source) in contents
+
+
+def foreign(path: Path | None) -> InputError:
+    """What to say of a source that the ledger does not belong to."""
+    name = f"The ledger '{path.name}'" if path else "The ledger"
+    return InputError(
+        f"{name} belongs to another file or other data, or its source has changed since. Give the data as they "
+        "were read with discreet.read(path), or a part made of them with data.with_frame(...). The owner of the "
+        "budget can declare changed data to be about the same people (ledger.same_source, discreet budget declare "
+        "--same), or open a budget for a file about other people (Ledger.new_source, --new)."
+    )
+
+
+def rolled_back(path: Path | None) -> InputError:
+    """What to say of a ledger that holds less than it held before."""
+    return InputError(
+        f"The ledger '{path.name if path else ''}' is not what it was: records that were in it are gone, "
+        "or another ledger took its place. Put the latest copy back. If the owner has put this one there, open it "
+        "anew in a new run of the program."
+    )
 
 
 def _content(source: Source) -> str:

@@ -402,8 +402,8 @@ def _shaped(numbers: Floats, grid: Grid) -> Any:
 #
 # Noise added in floating point has gaps in its last digits that give the answer away (Mironov 2012). A number is
 # therefore rounded to a multiple of a step first, and the noise is a whole number of steps. Rounding moves two
-# neighboring answers apart by at most one step a number, which is added to the sensitivity; with a thousand steps in the
-# sensitivity that costs a thousandth of the noise.
+# neighboring answers apart by at most one step a number, which is added to the sensitivity; with a thousand steps in
+# the sensitivity that costs a thousandth of the noise.
 
 
 _FINE = 10  # powers of two between the step and the sensitivity, for one number

@@ -1,6 +1,6 @@
-"""Draw coefficients that make the gradient small (the K-norm gradient mechanism).
+"""Fit a regression by gradients under noise: the K-norm gradient mechanism, and descent by noisy gradients.
 
-Method: Reimherr and Awan (2019). Coefficients theta are drawn with density
+Method of the first: Reimherr and Awan (2019). Coefficients theta are drawn with density
 
     exp(-(epsilon / (2 Delta)) |sum of gradients + omega theta|),  in the largest-entry norm.
 
@@ -164,12 +164,12 @@ def _rhat(walks: Floats) -> float:
 
 # Walk down the loss by noisy gradients: private stochastic descent and descent with an adaptive budget.
 #
-# Methods: Bassily, Smith and Thakurta (2014) and Abadi et al. (2016) for stochastic descent, Lee and Kifer (2018) for the
-# adaptive one. What one record adds to a gradient or a loss is a whole number of steps within a public bound, the sums
-# are exact, and the noise is discrete Gaussian noise from the operating system, so that the guarantee is proved for what
-# is computed. Steps are chosen by the exponential mechanism, which spends epsilon²/8 of rho (Cesar and Rogers 2021); that
-# buys more precision than the noisy maximum of the source. What is left of a budget may depend on earlier answers, which
-# zero-concentrated privacy allows as long as the sum is bounded beforehand (Feldman and Zrnic 2021).
+# Methods: Bassily, Smith and Thakurta (2014) and Abadi et al. (2016) for stochastic descent, Lee and Kifer (2018) for
+# the adaptive one. What one record adds to a gradient or a loss is a whole number of steps within a public bound, the
+# sums are exact, and the noise is discrete Gaussian noise from the operating system, so that the guarantee is proved
+# for what is computed. Steps are chosen by the exponential mechanism, which spends epsilon²/8 of rho (Cesar and Rogers
+# 2021); that buys more precision than the noisy maximum of the source. What is left of a budget may depend on earlier
+# answers, which zero-concentrated privacy allows as long as the sum is bounded beforehand (Feldman and Zrnic 2021).
 
 
 GROWTH = 1.3

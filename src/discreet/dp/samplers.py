@@ -2,7 +2,8 @@
 
 Every draw is made of coins of an exactly known chance (`discreet.dp.coins`); no logarithm and no rounding comes in, so
 the law is the one that a proof speaks of, to the last digit. The methods are those of Canonne, Kamath and Steinke
-(2020), *The discrete Gaussian for differential privacy*, carried out for many draws at once.
+(2020), *The discrete Gaussian for differential privacy*, carried out for many draws at once. Single draws and the
+noise of a cube stand at the end.
 """
 
 from __future__ import annotations
@@ -308,11 +309,11 @@ def _check_grid(epsilon: Fraction) -> None:
         )
 
 
-# One draw at a time: what `discreet.dp.samplers` draws for many, without arrays.
+# One draw at a time, without arrays.
 #
 # A single noisy answer is what people ask for most, and arrays of one place cost ten times the draw itself. Every
-# function takes the same words in the same order as its neighbor for many, so that one draw is the same number whichever
-# drew it: one law, proved once. A test holds the two against each other.
+# function takes the same words in the same order as its neighbor for many, so that one draw is the same number
+# whichever drew it: one law, proved once. A test holds the two against each other.
 
 
 _HELD = 64
@@ -414,8 +415,8 @@ def _stops_at_odd(yes: Callable[[], bool], words: Words) -> bool:
 # Noise for several numbers at once when each can move as far as the largest: the K-norm mechanism of the cube.
 #
 # Method: Hardt and Talwar (2010), and Awan and Slavković (2020) for sums that a regression needs. A vector of whole
-# numbers z has a chance proportional to exp(-rate max |z|). Drawn exactly: first the half-width k of a cube, with chances
-# proportional to (2k + 1)^d exp(-rate k), then a point of the cube.
+# numbers z has a chance proportional to exp(-rate max |z|). Drawn exactly: first the half-width k of a cube, with
+# chances proportional to (2k + 1)^d exp(-rate k), then a point of the cube.
 
 
 def cube_noise(rate: Fraction, size: int, words: Words) -> Integers:

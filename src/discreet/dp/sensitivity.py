@@ -1,4 +1,4 @@
-"""How much of a table comes from one person? Counts and sums by cell, after each person was held to a bound.
+"""How far can one person move an answer? Counts and sums by cell, after each person was held to a bound, and the pMSE.
 
 Sums are added up in whole steps of a public grid: floating-point sums depend on the order of the records, and by more
 than one record should move them (Casacuberta, Shoemate, Vadhan and Wagaman 2022). Where a column says whose the
