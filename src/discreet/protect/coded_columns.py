@@ -1,4 +1,4 @@
-"""Columns as numbers: distinct values with a code for each record, and records that belong together."""
+"""Columns as numbers: distinct values with codes, keys at every level, and records that belong together."""
 
 from __future__ import annotations
 

@@ -261,8 +261,8 @@ def _in_kind(data: Microdata, table: pl.DataFrame) -> Any:
 
 # Which cells of a density map give somebody away, and how merging or smoothing them helps.
 #
-# A cell is sensitive when too few contribute to it, when one contributor makes up too much of its total (by the rules of
-# `discreet.numerics.dominance`), or, for a yes-or-no value, when too large a share of its people has it.
+# A cell is sensitive when too few contribute to it, when one contributor makes up too much of its total (by the rules
+# of `discreet.numerics.dominance`), or, for a yes-or-no value, when too large a share of its people has it.
 
 
 _LARGEST_RASTER = 50_000_000

@@ -3,7 +3,8 @@
 A best-first search that proves its answer. Every node has a lower bound of its loss; nodes are visited by rising
 bound until the bound reaches the best loss found. Nodes whose closed models suppress too many records condemn all
 finer nodes with them (predictive tagging: Samarati 2001, El Emam et al. 2009, Kohlmayer et al. 2012); the search
-therefore climbs from such a node as far as the bound allows before it condemns.
+therefore climbs from such a node as far as the bound allows before it condemns. A lighter search for recodings of the
+whole file stands at the end.
 """
 
 from __future__ import annotations

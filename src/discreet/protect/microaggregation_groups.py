@@ -1,4 +1,4 @@
-"""Which records go together? The ways to cut a file into groups of at least k similar records."""
+"""Which records go together, and what stands for them? The ways to cut a file into groups of k and more."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Numeric columns as one matrix, and back into columns of the types they had.
 
 What the perturbations of numbers share: reading the block, groups of records that are treated apart, records that
-know the same columns, and the check of how far rounding moved what a method keeps.
+know the same columns, and the check of how far rounding moved what a method keeps; columns that others are predicted
+from, ranks, and orthonormal columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The privacy models: what a class of records that look alike must fulfil before it may be released."""
+"""The privacy models: what a class of records that look alike must fulfil before it may be released.
+
+Each privacy model says which classes violate it. Two properties decide how a search may use it. A model is
+*closed* when a class that fulfils it still does so after any other class has been merged into it (k-anonymity,
+distinct l-diversity, k-map): then coarser keys never suppress more records. A model is *convex* when merging
+classes that all fulfil it gives one that does (t-closeness, entropy and recursive l-diversity, ...): then coarser
+keys stay safe only as long as no record had to be suppressed, because a suppressed class may spoil the class it
+is merged into.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +44,20 @@ __all__ = [
 
 _SLACK = 1e-12
 """Shares and logarithms that miss a bound by rounding only meet it."""
+
+
+class Classes(Protocol):
+    """What a model may ask about the classes of a file."""
+
+    @property
+    def sizes(self) -> Integers:
+        """The number of records of each class; of people, where a role says whose the records are."""
+
+    def values(self, column: str) -> ClassCounts:
+        """The sparse counts of a sensitive column, class by class."""
+
+    def population(self, model: KMap) -> Floats:
+        """The (estimated) number of people in the population behind each class."""
 
 
 class PrivacyModel(ABC):
@@ -113,89 +135,21 @@ class PrivacyModel(ABC):
             raise ParameterError(f"{name} cannot be made from these parameters: {error}.") from error
 
 
-# What must a class of records that look alike fulfil before it may be released?
-#
-# Each privacy model says which classes violate it. Two properties decide how a search may use it. A model is
-# *closed* when a class that fulfils it still does so after any other class has been merged into it (k-anonymity,
-# distinct l-diversity, k-map): then coarser keys never suppress more records. A model is *convex* when merging
-# classes that all fulfil it gives one that does (t-closeness, entropy and recursive l-diversity, ...): then coarser
-# keys stay safe only as long as no record had to be suppressed, because a suppressed class may spoil the class it
-# is merged into.
-
-
-class Classes(Protocol):
-    """What a model may ask about the classes of a file."""
-
-    @property
-    def sizes(self) -> Integers:
-        """The number of records of each class; of people, where a role says whose the records are."""
-
-    def values(self, column: str) -> ClassCounts:
-        """The sparse counts of a sensitive column, class by class."""
-
-    def population(self, model: KMap) -> Floats:
-        """The (estimated) number of people in the population behind each class."""
-
-
-def _has_default(item: Any) -> bool:
-    return "MISSING" not in repr(item.default)
-
-
-@dataclass(frozen=True)
-class KMap(PrivacyModel):
-    """Behind every class stand at least ``k`` people of the population (Sweeney 2002).
-
-    Parameters
-    ----------
-    k
-        The fewest people of the population with the same key values.
-    population
-        The people among whom the intruder searches: a `Microdata`, or the path of a file with the same key
-        columns. Only a path can be kept in a plan file.
-    weight
-        Without a population: the survey weight, whose sum estimates the people behind a class.
-    """
-
-    k: float
-    population: Microdata | str | Path | None = None
-    weight: str | None = None
-    closed: ClassVar[bool] = True  # type: ignore[misc]
-
-    def __post_init__(self) -> None:
-        must_be_number(self.k, "k", least=1)
-        if isinstance(self.population, Path):
-            object.__setattr__(self, "population", str(self.population))
-        if (self.population is None) == (self.weight is None):
-            raise ParameterError("k-map needs either population=… (a file of the people) or weight='column'.")
-
-    def violations(self, classes: Classes) -> Flags:
-        """Flag the classes with fewer than k people behind them."""
-        return np.asarray(classes.population(self) < self.k - 1e-9)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the model; a population in memory is named by its source only."""
-        given: dict[str, Any] = {"model": self.name, "k": self.k}
-        if self.weight is not None:
-            given["weight"] = self.weight
-        elif isinstance(self.population, Microdata):
-            given["population"] = self.population.metadata.source or "(in memory)"
-        else:
-            given["population"] = self.population
-        return given
-
-
-def must_be_number(
-    value: Any, parameter: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
-) -> None:
-    """Refuse what is not a finite number within its bounds, by the name of the parameter."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not (least <= value <= most and value > above):
-        bounds = [
-            *([f"at least {least:g}"] if least > -math.inf else []),
-            *([f"above {above:g}"] if above > -math.inf else []),
-            *([f"at most {most:g}"] if most < math.inf else []),
-        ]
-        raise ParameterError(f"{parameter} must be a number, {' and '.join(bounds)}.")
+def models_of(models: Any) -> tuple[PrivacyModel, ...]:
+    """Take the models as a user or a plan file gives them: one or several, as objects or descriptions."""
+    if isinstance(models, PrivacyModel | Mapping):
+        models = [models]
+    if not isinstance(models, Sequence) or isinstance(models, str) or not models:
+        raise ParameterError("models must list at least one privacy model, e.g. models=[KAnonymity(5)].")
+    found: tuple[Any, ...] = tuple(
+        PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models
+    )
+    for item in found:
+        if not isinstance(item, PrivacyModel):
+            raise ParameterError(
+                f"models must hold privacy models such as KAnonymity(5), not {type(item).__name__}."
+            )
+    return found
 
 
 @dataclass(frozen=True)
@@ -467,27 +421,71 @@ class DeltaDisclosure(PrivacyModel):
         return np.asarray(far)
 
 
-def models_of(models: Any) -> tuple[PrivacyModel, ...]:
-    """Take the models as a user or a plan file gives them: one or several, as objects or descriptions."""
-    if isinstance(models, PrivacyModel | Mapping):
-        models = [models]
-    if not isinstance(models, Sequence) or isinstance(models, str) or not models:
-        raise ParameterError("models must list at least one privacy model, e.g. models=[KAnonymity(5)].")
-    found: tuple[Any, ...] = tuple(
-        PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models
-    )
-    for item in found:
-        if not isinstance(item, PrivacyModel):
-            raise ParameterError(
-                f"models must hold privacy models such as KAnonymity(5), not {type(item).__name__}."
-            )
-    return found
+@dataclass(frozen=True)
+class KMap(PrivacyModel):
+    """Behind every class stand at least ``k`` people of the population (Sweeney 2002).
+
+    Parameters
+    ----------
+    k
+        The fewest people of the population with the same key values.
+    population
+        The people among whom the intruder searches: a `Microdata`, or the path of a file with the same key
+        columns. Only a path can be kept in a plan file.
+    weight
+        Without a population: the survey weight, whose sum estimates the people behind a class.
+    """
+
+    k: float
+    population: Microdata | str | Path | None = None
+    weight: str | None = None
+    closed: ClassVar[bool] = True  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        must_be_number(self.k, "k", least=1)
+        if isinstance(self.population, Path):
+            object.__setattr__(self, "population", str(self.population))
+        if (self.population is None) == (self.weight is None):
+            raise ParameterError("k-map needs either population=… (a file of the people) or weight='column'.")
+
+    def violations(self, classes: Classes) -> Flags:
+        """Flag the classes with fewer than k people behind them."""
+        return np.asarray(classes.population(self) < self.k - 1e-9)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the model; a population in memory is named by its source only."""
+        given: dict[str, Any] = {"model": self.name, "k": self.k}
+        if self.weight is not None:
+            given["weight"] = self.weight
+        elif isinstance(self.population, Microdata):
+            given["population"] = self.population.metadata.source or "(in memory)"
+        else:
+            given["population"] = self.population
+        return given
+
+
+def _has_default(item: Any) -> bool:
+    return "MISSING" not in repr(item.default)
 
 
 def must_be_column(name: Any) -> None:
     """Refuse a sensitive column that is not one name."""
     if not isinstance(name, str):
         raise ParameterError("sensitive must be the name of one column.")
+
+
+def must_be_number(
+    value: Any, parameter: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
+) -> None:
+    """Refuse what is not a finite number within its bounds, by the name of the parameter."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not (least <= value <= most and value > above):
+        bounds = [
+            *([f"at least {least:g}"] if least > -math.inf else []),
+            *([f"above {above:g}"] if above > -math.inf else []),
+            *([f"at most {most:g}"] if most < math.inf else []),
+        ]
+        raise ParameterError(f"{parameter} must be a number, {' and '.join(bounds)}.")
 
 
 def must_be_whole(value: Any, parameter: str, *, least: int) -> None:

@@ -2,7 +2,7 @@
 
 A coin of chance p is thrown for every one of 10^11 places, and only the few that come up are wanted. The gaps between
 them are geometric: at least k coins fail before one comes up with chance (1 - p)^k, so a gap is a waiting time of rate
--log(1 - p) (`discreet.protect.rare_events`), and no law of a proof is bent by rounding.
+-log(1 - p) (`waiting_steps`), and no law of a proof is bent by rounding.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def rare_places(chance: Chance, places: int, words: Words) -> Integers:
 #
 # A uniform number U of 64 binary digits gives the time -log U; divided by the rate of a step and rounded down it is a
 # geometric number. Double precision says the whole number for certain, except where the quotient lies so near the next
-# one that rounding, or the digits of U not drawn yet, could decide: there, once in some 10^10 draws, more digits of U are
-# drawn and the logarithm is worked out to as many digits as it takes. So the law is exactly the one that a proof speaks
-# of.
+# one that rounding, or the digits of U not drawn yet, could decide: there, once in some 10^10 draws, more digits of U
+# are drawn and the logarithm is worked out to as many digits as it takes. So the law is exactly the one that a proof
+# speaks of.
 
 
 Rate = Callable[[Context], Decimal]

@@ -304,8 +304,8 @@ class _Households(StandingOut):
 
 # Record swapping without households: exchanges are worked out between classes, and looked up for records.
 #
-# Records with the same values in all columns that the swap looks at are alike to it. So it decides how many records of a
-# class take the place of another class; which ones is decided by their draws (`discreet.protect.records_of_classes`).
+# Records with the same values in all columns that the swap looks at are alike to it. So it decides how many records of
+# a class take the place of another class; which ones is decided by their draws (`discreet.protect.records_of_classes`).
 
 
 class ClassExchange(StandingOut):

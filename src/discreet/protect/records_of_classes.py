@@ -1,7 +1,8 @@
-"""Which records of a class are chosen, when the classes only say how many? Those with the lowest draws.
+"""From classes back to records: which ones are chosen, when the classes only say how many, and what becomes of them.
 
-A draw belongs to a record (its place, or its key), so that the choice is the same on every engine and however the file
-is cut. What comes home is one draw for every number of records that is asked for: the last one that is still chosen.
+Those with the lowest draws are chosen. A draw belongs to a record (its place, or its key), so that the choice is the
+same on every engine and however the file is cut. What comes home is one draw for every number of records that is asked
+for: the last one that is still chosen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hide an attribute of a few of the many so that the few need not be coarsened: Robin Hood.
 
-The arithmetic is in `masking`, the light generalization before it in `light_generalization`.
+The arithmetic stands at the end, the light generalization before it in `discreet.protect.lattice_search`.
 """
 
 from __future__ import annotations

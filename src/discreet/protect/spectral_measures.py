@@ -1,6 +1,7 @@
-"""What spectral anonymization costs in precision: limiting covariances of means and of the covariance matrix.
+"""What spectral anonymization costs in precision, and whether masked records are still original ones.
 
-Rows are taken to be independent and normal, and the eigenvalues of the covariance matrix to be distinct.
+For the limiting covariances of means and of the covariance matrix, rows are taken to be independent and normal, and the
+eigenvalues of the covariance matrix to be distinct.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loops of rank swapping: find each record a partner that is still free and near in rank."""
+"""The loops of swapping: find each record, household or class a partner that is still free and alike."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Transition matrices of categories: how they are made, what they keep, and what they give away.
 
 Entry (i, j) of a matrix is the chance that a value i is released as j. A matrix is invariant for counts t when
-t times the matrix is t again: the expected counts of the released values are the counts of the file.
+t times the matrix is t again: the expected counts of the released values are the counts of the file. The laws of a
+release, block by block, are made of such matrices.
 """
 
 from __future__ import annotations

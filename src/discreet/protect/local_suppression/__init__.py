@@ -1,3 +1,3 @@
-"""Suppression and masking of key cells."""
+"""Local suppression: single key cells are blanked so that nobody stands out."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From demands on a file to the cells that are suppressed: several demands, households, and what can be kept."""
+"""From demands on a file to the cells that are suppressed, and what that has reached: in memory, or class by class."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _same_in_household(problem: Problem, codes: Codes) -> Codes:
     return codes
 
 
-# What has local suppression reached? Counted again on the treated columns, and put into words.
+# What was reached? Counted again on the treated columns, and put into words.
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def _failing(treated: Problem, demand: Demand) -> int:
     return int(rows.records[short & telling].sum())
 
 
-# Local suppression of a query: solved on its classes, and looked up for its records.
+# A query: solved on its classes, and looked up for its records.
 #
 # The keys of a record say which class it is in, and all records of a class are alike to the search, which is told how
 # many there are. Which records of a class lose their cells is settled by their number (place, or record key): the first
