@@ -394,7 +394,7 @@ DOORS = {
         "AIM",
     ),  # and the networks of dp_audit_networks.py
     "synth/sequential/sequential_model.py": ("Sequential, catall with noise",),
-    "tables/perturbing/noisy_counts.py": ("tables.NoisyCounts",),
-    "tables/synthesizing/count_synthesis.py": ("tables.PoissonSynthesis, alpha 1",),
+    "tables/noisy_counts.py": ("tables.NoisyCounts",),
+    "tables/count_synthesis.py": ("tables.PoissonSynthesis, alpha 1",),
 }
 """Every module that makes a claim, and the lines of the audit that put it to the test."""

@@ -58,7 +58,7 @@ def test_no_module_searches_a_sentence():
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", ["tables/suppressing/choosing.py", "tables/suppressing/suppression.py"])
+@pytest.mark.parametrize("name", ["tables/secondary_cells.py", "tables/table_suppression.py"])
 def test_a_warning_of_our_own_is_known_by_its_class(name):
     assert sentences_searched(ast.parse((SOURCE / name).read_text(encoding="utf-8"))) == []
 

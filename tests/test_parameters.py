@@ -234,7 +234,7 @@ def test_values_of_other_types_than_their_column_are_refused():
     dated = Microdata(pl.DataFrame({"sex": ["f", "m"] * 4, "day": pl.Series(range(8)).cast(pl.Date)}))
     table = tables.Table.from_microdata(dated, "sex")
     with pytest.raises(ParameterError, match=r"'day' is .*; the rule looks for values of another type"):
-        tables.primary(table, tables.rules.MinimumContributors(minimum=7, waiver="day"))
+        tables.primary(table, tables.MinimumContributors(minimum=7, waiver="day"))
 
 
 def test_only_a_synthesizer_that_goes_column_by_column_has_orders_to_compare():

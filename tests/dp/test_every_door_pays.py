@@ -153,12 +153,12 @@ DOORS = {
             method="catall", method_options={"catall": {"epsilon": e}}
         ).fit(CODES, ledger=ledger)
     },
-    "tables/perturbing/noisy_counts.py": {
+    "tables/noisy_counts.py": {
         "noisy-counts": lambda e, ledger: tables.NoisyCounts(epsilon=e, domain="public").apply(
             TABLE, ledger=ledger
         )
     },
-    "tables/synthesizing/count_synthesis.py": {
+    "tables/count_synthesis.py": {
         "poisson-synthesis": lambda e, ledger: tables.PoissonSynthesis(
             alpha=40, epsilon=e, domain="public"
         ).apply(TABLE, ledger=ledger)

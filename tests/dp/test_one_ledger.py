@@ -138,8 +138,8 @@ def test_everything_that_makes_a_claim_takes_a_ledger():
         "synth/pmse_mechanism.py": (synth.PMSEMechanism.fit,),
         "synth/private_histograms.py": (synth.PerturbedHistogram.fit, synth.SmoothHistogram.fit),
         "synth/sequential/sequential_model.py": (synth.Sequential.fit,),
-        "tables/perturbing/noisy_counts.py": (tables.NoisyCounts.apply,),
-        "tables/synthesizing/count_synthesis.py": (tables.PoissonSynthesis.apply,),
+        "tables/noisy_counts.py": (tables.NoisyCounts.apply,),
+        "tables/count_synthesis.py": (tables.PoissonSynthesis.apply,),
     }
     generators = {path for path in claiming if path.startswith("synth/") and path not in doors}
     assert claiming - generators <= set(doors), "name the door of a new claim, and let it take a ledger"

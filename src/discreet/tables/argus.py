@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 
 # Hierarchy files (``.hrc``): one code a line, pushed in by one leading mark for every level.
 #
-# ::
-#
-# North
-# @N1
-# @N2
-# South
-# @S1
+#     North
+#     @N1
+#     @N2
+#     South
+#     @S1
 #
 # The total stands above all lines and is not written.
 
@@ -208,12 +206,10 @@ def write_codelist(labels: Mapping[str, str], path: str | Path) -> Path:
 
 # A-priori files (``.hst``): what is known of single cells before the rules are applied.
 #
-# ::
-#
-# Nr,4,u
-# Zd,6,p
-# Total,5,c,5
-# Nr,8,pl,10,5
+#     Nr,4,u
+#     Zd,6,p
+#     Total,5,c,5
+#     Nr,8,pl,10,5
 #
 # The codes of the cell come first, then ``u`` (unsafe), ``s`` (safe), ``p`` (protected: must be published), ``c`` and a
 # new cost, or ``pl`` and the lower and upper protection level.
@@ -348,19 +344,17 @@ def apply_apriori(table: Table, known: pl.DataFrame) -> Table:
 
 # JJ tables (``.jj``): cells with their status and bounds, and the equations between them.
 #
-# ::
-#
-# 0
-# 3
-# 0 30 30 s 0 60 0 0 0
-# 1 20 20 u 0 60 2 2 0
-# 2 10 10 u 0 60 1 1 0
-# 1
-# 0 3 : 0 (-1) 1 (1) 2 (1)
+#     0
+#     3
+#     0 30 30 s 0 60 0 0 0
+#     1 20 20 u 0 60 2 2 0
+#     2 10 10 u 0 60 1 1 0
+#     1
+#     0 3 : 0 (-1) 1 (1) 2 (1)
 #
 # A line of a cell holds its number, value, cost, status (``s`` safe, ``u`` unsafe, ``z`` fixed), lower and upper bound,
-# and the lower, upper and sliding protection levels. An equation holds its right-hand side, the number of cells, and the
-# cells with their coefficients.
+# and the lower, upper and sliding protection levels. An equation holds its right-hand side, the number of cells, and
+# the cells with their coefficients.
 
 
 NUMBERS = ("value", "cost", "lower", "upper", "lower_protection", "upper_protection", "sliding_protection")

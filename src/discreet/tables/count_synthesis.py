@@ -223,27 +223,6 @@ def _warn_of_inflation(added: float, counts: Integers) -> None:
         )
 
 
-# Counts of a table made whole again: scaled to a total, and written out as records.
-
-
-def scaled_to(counts: Integers, total: int) -> Integers:
-    """Scale counts to a total and keep them whole: the largest remainders are rounded up.
-
-    Examples
-    --------
-    >>> scaled_to(np.array([1, 2, 3]), 4).tolist()
-    [1, 1, 2]
-    """
-    now = int(counts.sum())
-    if not now:
-        return counts
-    exact = counts * (total / now)
-    whole = np.floor(exact + 1e-9).astype(np.int64)
-    order = np.argsort(-(exact - whole), kind="stable")
-    whole[order[: total - int(whole.sum())]] += 1
-    return np.asarray(whole, dtype=np.int64)
-
-
 @dataclass(frozen=True)
 class PoissonSynthesis(_CountSynthesis):
     """Draw every cell of a table of counts from a Poisson law around its count.
@@ -457,6 +436,27 @@ class PoissonInverseGaussianSynthesis(_MixedSynthesis):
     def law(self) -> MixedPoisson:
         """The Poisson-inverse-Gaussian law."""
         return PoissonInverseGaussian(self.dispersion)
+
+
+# Counts of a table made whole again: scaled to a total, and written out as records.
+
+
+def scaled_to(counts: Integers, total: int) -> Integers:
+    """Scale counts to a total and keep them whole: the largest remainders are rounded up.
+
+    Examples
+    --------
+    >>> scaled_to(np.array([1, 2, 3]), 4).tolist()
+    [1, 1, 2]
+    """
+    now = int(counts.sum())
+    if not now:
+        return counts
+    exact = counts * (total / now)
+    whole = np.floor(exact + 1e-9).astype(np.int64)
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[: total - int(whole.sum())]] += 1
+    return np.asarray(whole, dtype=np.int64)
 
 
 @checked

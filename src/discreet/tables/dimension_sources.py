@@ -233,7 +233,7 @@ def _typed(texts: pl.Series) -> pl.Series:
         return texts
 
 
-# Which levels stand above the codes of a column? Read from a file as people have it, in whichever of three forms.
+# Files of levels as people have them, in whichever of three forms.
 #
 # A ``.hrc`` file of tau-ARGUS; a code list with the columns child and parent; or a table with one column a level, the
 # finest first or last, with or without a line of names.

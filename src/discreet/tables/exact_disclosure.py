@@ -1,7 +1,8 @@
 """What can be computed exactly from the published cells, by everybody or by a contributor?
 
 A cell is computable when its column is a combination of published columns. This is decided in whole numbers, so
-that no rounding hides or invents a disclosure.
+that no rounding hides or invents a disclosure. Readers compute with this table and all that was published before, and
+contributors with their own figures as well.
 """
 
 from __future__ import annotations

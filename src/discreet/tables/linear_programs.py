@@ -151,8 +151,8 @@ class Program:
 
 # How far can a sum of counts go, when every count is a whole number?
 #
-# A linear program may end in half a person. Where it does, an integer program says how far whole people can go; only what
-# whole numbers reach protects a count.
+# A linear program may end in half a person. Where it does, an integer program says how far whole people can go; only
+# what whole numbers reach protects a count.
 
 
 SECONDS = 10.0

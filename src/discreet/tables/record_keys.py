@@ -1,4 +1,4 @@
-"""Who is in a cell? A number for every record that only the holder of the secret key can make, and sums of them.
+"""Who is in a cell? Numbers of records that only the holder of the secret key can make, their sums, and draws by them.
 
 The sum over the records of a cell says which records it holds, in whatever table, under whatever filter and on whatever
 level the cell stands.
@@ -153,8 +153,8 @@ def record_sums(table: Table, key: bytes, id: str | None) -> Integers:
 # Uniform numbers for the cells of a table, from a secret key and the people in the cell.
 #
 # The same people have the same number in whatever table they stand together, however it was filtered and on whatever
-# level: nobody can average the draws away. A table made from cells does not know its people; there a cell is known by its
-# definition, the codes that are not totals.
+# level: nobody can average the draws away. A table made from cells does not know its people; there a cell is known by
+# its definition, the codes that are not totals.
 
 
 BY_RECORDS_WITHOUT_ID = (

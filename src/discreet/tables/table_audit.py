@@ -307,7 +307,7 @@ def _sentences(
     return found
 
 
-# Audit: what a table with suppressed cells still gives away, in numbers and in words.
+# The findings, in numbers and in words.
 
 
 @dataclass(frozen=True, repr=False)

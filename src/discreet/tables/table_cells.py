@@ -1,4 +1,7 @@
-"""Naming cells of a table: by position, by mask, or by their codes."""
+"""The cells of a table: how they are named, how they are summed from the inner cells, and how they hang together.
+
+Cells are named by position, by mask, or by their codes.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +157,7 @@ def single_contributors(table: Table) -> list[Any]:
     return rows.join(alone, on=list(table.dimensions), how="left", maintain_order="left")["who"].to_list()
 
 
-# From inner cells to published cells: sums up the hierarchies, one dimension after the other, and the matrix.
+# From inner cells to published cells: sums up the hierarchies, and the matrix.
 #
 # Rolling up one dimension at a time touches each cell once per dimension, where summing every combination of levels
 # from the inner cells would touch them once per combination; the matrix is made only when somebody asks for it.

@@ -1,4 +1,4 @@
-"""What the engine counts for a table: the inner cells, the groups of codes, and the single contributions.
+"""What the engine counts for a table: the inner cells, the groups of codes, single contributions, and contributors.
 
 Everything runs where the data is and comes back as a small Polars table, the same from every engine.
 """
@@ -190,7 +190,7 @@ def entries_needed(respondents: int, lightest: float) -> int:
     return math.ceil(respondents / min(1.0, lightest))
 
 
-# Who is in a cell, asked where the data is: contributors are added up by the engine, and only cells come home.
+# Who is in a cell? Contributors are added up where the data is, and only cells come home.
 #
 # A contributor may have records in many inner cells, so that the largest contribution to a total is no sum of largest
 # ones. The engine is given the list of inner cells and of the published cells they are part of; it adds up what each

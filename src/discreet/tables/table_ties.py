@@ -1,4 +1,4 @@
-"""What the empty combinations of tables that overlap in a ring say about each other.
+"""What linked tables say about each other: in a ring, by what one leaves out of another, and by people they share.
 
 Of three tables a by b, b by c and c by a, the empty combinations of each rule out crossings of all dimensions. Where
 few crossings are left, sums of the tables can be bound to be equal that share no cell. These sums are found from the
@@ -158,8 +158,8 @@ def _beyond(found: Any, ties: Any) -> Any:
 
 # What lies outside a table that covers only a part: the whole of one table minus the part of another.
 #
-# A table of the East and a table of the whole country give the West away by subtraction. The West is an inner cell like
-# any other, though nobody publishes it: it cannot be negative, which bounds the East.
+# A table of the East and a table of the whole country give the West away by subtraction. The West is an inner cell
+# like any other, though nobody publishes it: it cannot be negative, which bounds the East.
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def sweep(  # noqa: PLR0917
     return DONE
 
 
-# May a candidate be published? The rules that hold it against the primary cells, compiled.
+# May a candidate be published? The rules that hold it against the primary cells.
 
 
 @inner

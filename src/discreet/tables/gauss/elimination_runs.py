@@ -284,7 +284,7 @@ def _left(state: Any) -> Left:
     return Left(indptr, state.rows[packed].astype(np.int64), state.values[packed])
 
 
-# The same elimination in Python's unlimited integers, for the rare table whose numbers outgrow 64 bits.
+# The same elimination in Python's unlimited integers, for the rare table that needs them.
 
 
 Column = dict[int, int]

@@ -1,4 +1,7 @@
-"""What the elimination holds between two candidates, as arrays that compiled code can take."""
+"""What the elimination holds between two candidates, and the numbers by which its parts speak to each other.
+
+Compiled code takes both.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +56,6 @@ class State(NamedTuple):
     spare_rows: Array
     spare_values: Array
     counters: Array
-
-
-# Numbers by which the parts of the elimination speak to each other.
 
 
 # What a row is.
