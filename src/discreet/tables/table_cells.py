@@ -18,7 +18,6 @@ from discreet.core.errors import ParameterError, refuse_too_many_cells, unknown_
 from discreet.core.parameters import checked
 from discreet.formula import Formula, Term
 from discreet.tables.dimension import Dimension
-from discreet.tables.gauss.problem import positions
 from discreet.tables.table_counting import code_texts, entries_by_contributor, only_contributors
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def cell_places(table: Table, given: Any, name: str) -> Integers:
 
     Codes are tuples in the order of the dimensions, or mappings that leave out dimensions at their total.
     """
+    from discreet.tables.gauss.problem import positions
+
     if given is None:
         return np.zeros(0, dtype=np.int64)
     count = table.cells.height
