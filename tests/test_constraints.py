@@ -38,7 +38,10 @@ def asked(
         ({"limit": 0.0}, "asked: limit must be a number above 0 or nothing."),
         ({"method": "mode"}, "asked: method must be 'mean' or 'median'."),
         ({"weights": []}, "asked: weights must be a list of numbers of at least 0, at least one of them."),
-        ({"weights": [1, -1]}, "asked: weights must be a list of numbers of at least 0, at least one of them."),
+        (
+            {"weights": [1, -1]},
+            "asked: weights must be a list of numbers of at least 0, at least one of them.",
+        ),
     ],
 )
 def test_a_value_beyond_its_limits_is_refused_by_name_and_without_being_shown(settings, words):

@@ -121,7 +121,6 @@ def nothing_collected(most: int = 200):
             engine.by_record,
             engine.record_batches,
             engine.rebuild,
-            engine.records,
             *bringing,
         ):
             patched.setattr(module, "in_memory", guarded)
