@@ -83,7 +83,8 @@ def _of_card(card: Card, about: str) -> Entry:
 
 
 def _of_thing(room: str, about: str, name: str, thing: Any) -> Entry:
-    entry = Entry(room, about, f"{room}.{name}", _first_line(thing), module=getattr(thing, "__module__", ""))
+    module = thing.__name__ if python_inspect.ismodule(thing) else getattr(thing, "__module__", "")
+    entry = Entry(room, about, f"{room}.{name}", _first_line(thing), module=module)
     card = method_card(thing) if isinstance(thing, type) else card_of(getattr(thing, "__name__", ""))
     if card is None:
         return entry

@@ -9,44 +9,6 @@ known, the second from a family that is fitted, the third from the records of a 
 - `bootstrap`, `smote`, `interpolate`; and `closeness` to see how near their records are to real ones
 """
 
-from discreet.synth.distributions.draws import Draws
-from discreet.synth.distributions.families import FittedFamily, fit_family, fit_sample, from_moments
-from discreet.synth.distributions.inversion_sampling import (
-    conditional_inverse,
-    discrete_inverse,
-    discrete_inverse_unbounded,
-    inverse_transform,
-)
-from discreet.synth.distributions.rejection_sampling import (
-    accept_reject,
-    condition,
-    covariance_root,
-    mixture,
-    multivariate_normal,
-    transform,
-)
-from discreet.synth.distributions.resampled_records import bootstrap, closeness, interpolate
-from discreet.synth.distributions.smote import segment, smote
+from discreet.core.doors import open_door
 
-__all__ = [
-    "Draws",
-    "FittedFamily",
-    "accept_reject",
-    "bootstrap",
-    "closeness",
-    "condition",
-    "conditional_inverse",
-    "covariance_root",
-    "discrete_inverse",
-    "discrete_inverse_unbounded",
-    "fit_family",
-    "fit_sample",
-    "from_moments",
-    "interpolate",
-    "inverse_transform",
-    "mixture",
-    "multivariate_normal",
-    "segment",
-    "smote",
-    "transform",
-]
+__all__, __getattr__, __dir__ = open_door(__name__)

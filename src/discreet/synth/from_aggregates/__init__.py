@@ -1,7 +1,5 @@
 """Microdata from published tables."""
 
-from discreet.synth.from_aggregates.latent_correlation import Latent, UnitMargin, latent_correlation
-from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro
-from discreet.synth.from_aggregates.macro_to_micro_model import FittedMacroToMicro
+from discreet.core.doors import open_door
 
-__all__ = ["FittedMacroToMicro", "Latent", "MacroToMicro", "UnitMargin", "latent_correlation"]
+__all__, __getattr__, __dir__ = open_door(__name__)

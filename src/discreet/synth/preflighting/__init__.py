@@ -1,7 +1,5 @@
 """Look at a file before it is synthesized: what would silently ruin the synthetic one?"""
 
-from discreet.synth.preflighting.preflight_checks import LinkedPreflight, preflight, preflight_linked
-from discreet.synth.preflighting.preflight_findings import Finding
-from discreet.synth.preflighting.preflight_result import Preflight
+from discreet.core.doors import open_door
 
-__all__ = ["Finding", "LinkedPreflight", "Preflight", "preflight", "preflight_linked"]
+__all__, __getattr__, __dir__ = open_door(__name__)

@@ -1,6 +1,5 @@
 """Synthetic files from noisy margins: what is measured under a privacy budget, and records that agree with it."""
 
-from discreet.synth.private_marginals.aim import AIM
-from discreet.synth.private_marginals.mst import MST
+from discreet.core.doors import open_door
 
-__all__ = ["AIM", "MST"]
+__all__, __getattr__, __dir__ = open_door(__name__)

@@ -1,5 +1,5 @@
 """Secondary suppression by Gaussian elimination, on nothing but the matrix of inner cells and published cells."""
 
-from discreet.tables.gauss.elimination import Elimination, Reason, secondary
+from discreet.core.doors import open_door
 
-__all__ = ["Elimination", "Reason", "secondary"]
+__all__, __getattr__, __dir__ = open_door(__name__)

@@ -1,0 +1,1 @@
+from discreet.hierarchy.algebra import Hierarchy as Hierarchy

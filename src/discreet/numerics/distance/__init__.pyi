@@ -1,0 +1,9 @@
+from discreet.numerics.distance.search import Neighbors as Neighbors
+from discreet.numerics.distance.search import nearest as nearest
+from discreet.numerics.distance.search import ties_within as ties_within
+from discreet.numerics.distance.space import Distance as Distance
+from discreet.numerics.distance.space import MissingRule as MissingRule
+from discreet.numerics.distance.space import MixedSpace as MixedSpace
+from discreet.numerics.distance.space import Points as Points
+from discreet.numerics.distance.space import Scale as Scale
+from discreet.numerics.distance.space import as_float as as_float

@@ -1,0 +1,13 @@
+from discreet.numerics.trees.coding import Feature as Feature
+from discreet.numerics.trees.coding import code_type as code_type
+from discreet.numerics.trees.coding import encode as encode
+from discreet.numerics.trees.conditional_inference import grow_conditional as grow_conditional
+from discreet.numerics.trees.conditional_inference import grow_survival as grow_survival
+from discreet.numerics.trees.conditional_inference import log_rank_scores as log_rank_scores
+from discreet.numerics.trees.forest import Forest as Forest
+from discreet.numerics.trees.forest import grow_forest as grow_forest
+from discreet.numerics.trees.growing import grow_classification as grow_classification
+from discreet.numerics.trees.growing import grow_pruned as grow_pruned
+from discreet.numerics.trees.growing import grow_regression as grow_regression
+from discreet.numerics.trees.growing import prune as prune
+from discreet.numerics.trees.tree import Tree as Tree

@@ -1,0 +1,5 @@
+from discreet.synth.from_aggregates.latent_correlation import Latent as Latent
+from discreet.synth.from_aggregates.latent_correlation import UnitMargin as UnitMargin
+from discreet.synth.from_aggregates.latent_correlation import latent_correlation as latent_correlation
+from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro as MacroToMicro
+from discreet.synth.from_aggregates.macro_to_micro_model import FittedMacroToMicro as FittedMacroToMicro

@@ -1,0 +1,10 @@
+from discreet.workflow.evaluation.evaluating import evaluate as evaluate
+from discreet.workflow.evaluation.evaluation_result import Evaluation as Evaluation
+from discreet.workflow.evaluation.ready_studies import benchmark as benchmark
+from discreet.workflow.evaluation.ready_studies import released_study as released_study
+from discreet.workflow.evaluation.study import Study as Study
+from discreet.workflow.evaluation.study_data import DataSet as DataSet
+from discreet.workflow.evaluation.study_generators import Generator as Generator
+from discreet.workflow.evaluation.study_metrics import Metric as Metric
+from discreet.workflow.evaluation.study_metrics import Model as Model
+from discreet.workflow.evaluation.study_metrics import usual_metrics as usual_metrics
