@@ -33,7 +33,7 @@ def plans_map(plans: Sequence[Mapping[str, Any]], take: Callable[[Mapping[str, A
                 _rule("upward", share, percent(share * widest))
             for spot in spots_of(plans, widest, highest):
                 _point(spot, partial(_shown, spot["plans"], take, chosen))
-        widgets.words("Cost: share of what the columns said that is lost", "along small", tag="span")
+        widgets.words("Cost: information loss", "along small", tag="span")
     with drawn, ui.element("p").classes("small legend"):
         for meets, words in MEETS.items():
             if any(plan["meets"] is meets for plan in plans):

@@ -92,10 +92,12 @@ def _indexed(package: str, name: str) -> str | None:
 
 
 def load(package: str) -> None:
-    """Import everything that a package offers."""
+    """Import everything that a package offers, and its modules that are newer than the index."""
     door = importlib.import_module(package)
     for name in door.__all__:
         getattr(door, name)
+    for module in index.new_modules(package.rpartition(".")[2]):
+        importlib.import_module(module)
 
 
 class Registry(MutableMapping[str, Kind]):

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 Kind = Literal["measure", "treatment", "generator", "query", "other"]
 MEASURING = ("risk", "utility", "attack")
+METHODS = (*MEASURING, "protect", "synth", "tables")
 PLACE = Path(__file__).with_name("index.json")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import Card, all_cards, card_of
-from discreet.core.index import MEASURING, PLACE, Entry, Kind, entries, save_index
+from discreet.core.index import METHODS, PLACE, Entry, Kind, entries, save_index
 from discreet.core.method_cards import method_card
 
 _ROOMS = ("risk", "protect", "synth", "utility", "tables", "attack", "outputs")
@@ -50,7 +50,7 @@ def build_index(place: Path = PLACE) -> None:
     source = Path(python_inspect.getfile(importlib.import_module("discreet"))).parent
     modules = [
         ".".join(["discreet", *path.relative_to(source).with_suffix("").parts]).removesuffix(".__init__")
-        for room in MEASURING
+        for room in METHODS
         for path in (source / room).rglob("*.py")
     ]
     save_index([entry for room in _ROOMS for entry in _of_room(room)] + _private(), modules, place)

@@ -229,12 +229,12 @@ def _bands(name: str, numbers: Floats) -> list[tuple[str, Any, str, float | str]
         for width in _WIDTHS:
             if width < spread:
                 breaks = _even_breaks(distinct, counts, width)
-                found.append((BAND, breaks, f"is told in bands of {width}", width))
+                found.append((BAND, breaks, f"is coarsened to bands of {width}", width))
         return found
     for bands in _BANDS:
         breaks = _filled_breaks(distinct, counts, bands)
         if len(breaks) + 1 < len(distinct):
-            found.append((BAND, breaks, f"is told in {len(breaks) + 1} bands", len(breaks) + 1))
+            found.append((BAND, breaks, f"is coarsened to {len(breaks) + 1} bands", len(breaks) + 1))
     return found
 
 

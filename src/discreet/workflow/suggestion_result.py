@@ -195,7 +195,9 @@ class Suggestion:
         if self.steps:
             lines.append("")
             for number, step in enumerate(self.steps, 1):
-                left = "" if step.exposed is None else f"; {step.exposed:,} records then lack company"
+                left = (
+                    "" if step.exposed is None else f"; {step.exposed:,} records are then in too small groups"
+                )
                 lines.append(f"{number}. {step.words} Costs {shown(step.cost)}{left}.")
         lines += ["", *(f"Note: {caveat}" for caveat in self.caveats)] if self.caveats else []
         return "\n".join(lines)
@@ -395,7 +397,7 @@ def summary(
     if verdict is not None and verdict.meets:
         said.append(
             f"This plan meets policy '{policy.name}' ({len(verdict.checks)} checks passed on a fresh application) and "
-            f"costs {percent(loss or 0.0)} of what the columns said, the least of {tried} plans that were tried."
+            f"costs {percent(loss or 0.0)} of the information, the least of {tried} plans that were tried."
         )
         most = sorted((item for item in losses.items() if item[1] > 0), key=lambda item: -item[1])[:3]
         if most:

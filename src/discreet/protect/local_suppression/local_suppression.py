@@ -56,8 +56,8 @@ class LocalSuppression(Treatment):
     partition, each of at least k records with the same gaps. That is what `assess` and `risk.k_anonymity` count unless
     told otherwise, and who knows all about a person still finds k records that fit. With ``missing="wildcard"`` a gap
     matches anything, as in the literature on local suppression: a record with gaps agrees, wherever both show a value,
-    with k records that show no fewer values than it does. That costs hardly more than one cell for each record that
-    lacks company, and promises less: who knows a suppressed value may find the one record with a gap in its place.
+    with k records that show no fewer values than it does. That costs hardly more than one cell for each record
+    in a group below k, and promises less: who knows a suppressed value may find the one record with a gap in its place.
     The log says for how many records that is so.
 
     A record of which every key is suppressed tells nothing and needs no company. Where the role ``person`` (else
@@ -94,8 +94,8 @@ class LocalSuppression(Treatment):
     ``missing="wildcard"``, ``risk_threshold``, ``household_keys``, ``ghosts`` and several records a person need the
     columns themselves, which are collected.
 
-    Every record that lacks company loses at least one cell, so their number is the least that can be reached. With
-    gaps as values, records that lack company form groups that give up the same keys, the cheapest first, and then
+    Every record in a group below k loses at least one cell, so their number is the least that can be reached. With
+    gaps as values, records in groups below k form groups that give up the same keys, the cheapest first, and then
     move between groups while that saves cells; a group that stays too small is filled up with records of large
     classes. With gaps as wildcards each takes the cheapest gap that brings company enough, and those who have several
     to choose from choose so that the others find company too. Both choices are good, not proved to be the least.

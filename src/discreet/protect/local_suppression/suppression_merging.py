@@ -22,7 +22,7 @@ from discreet.protect.local_suppression.suppression_regrouping import regroup
 from discreet.protect.local_suppression.suppression_search import sets_by_cost, too_many_sets
 
 _FEW = (
-    500  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken
+    500  # with no more records in groups below k, meetings alone are tried as well, and the cheaper is taken
 )
 _Losses: TypeAlias = tuple[Integers, Integers, Integers]
 """Rows of records, the cells they lose as bits, and how many of their records do."""
@@ -96,7 +96,7 @@ def _losses(taken: list[Integers], masks: list[int], counts: list[Integers]) -> 
 
 @dataclass(frozen=True)
 class _Meetings:
-    """The best meeting open to each row that lacks company: its set of keys, its number there, its price."""
+    """The best meeting open to each row in a group below k: its set of keys, its number there, its price."""
 
     mask: Integers
     number: Integers
@@ -140,7 +140,7 @@ def _meetings(rows: CountedRows, lacking: Flags, costs: Floats, demand: Demand) 
 
 
 def _parties(rows: CountedRows, lacking: Flags, mask: int, keys: int) -> tuple[Integers, Integers, Flags]:
-    """Find the rows that are alike without these keys to one that lacks company.
+    """Find the rows that are alike without these keys to one in a group below k.
 
     Returns these rows, the number of each one's party, and who is there already.
     """

@@ -1,10 +1,10 @@
-"""Which cells must go so that every record has company enough, gaps matching anything?
+"""Which cells must be suppressed so that every record agrees with k records, gaps matching anything?
 
-A record keeps company with those that agree with it wherever both show a value and that show no fewer values than
-it does (see `agreement`). Whoever lacks company needs a gap of its own, so the number of such records is the least
-that any choice can cost. Nearly all of them are helped by the cheapest gap: without that value enough records agree
-with them. Most have several such gaps to choose from, and this freedom serves the few who have none: a gap that is
-chosen well makes its record agree with one of them. Who still lacks company gives up more keys.
+A record agrees with those that show the same value wherever both show one, and that show no fewer values than it does
+(see `agreement`). A record in a group below k needs a gap of its own, so the number of such records is the least that any
+choice can cost. Nearly all of them are helped by the cheapest gap: without that value enough records agree with them. Most
+have several such gaps to choose from, and this freedom serves the few who have none: a gap that is chosen well makes its
+record agree with one of them. A record that is still in a group below k gives up more keys.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Choice:
     helped
         By set and row: whether giving up the set brings company enough.
     safe, lonely
-        By set and row: the company among rows that keep all their values, and among those that lack company.
+        By set and row: how many agree among rows that keep all their values, and among those in groups below k.
     """
 
     masks: Integers
@@ -109,7 +109,7 @@ class _Choice:
 
 @dataclass(frozen=True)
 class _Lonely:
-    """The rows that lack company, those that do not, and what would be enough."""
+    """The rows in groups below k, those in larger groups, and what would be enough."""
 
     rows: CountedRows
     safe: CountedRows

@@ -377,7 +377,7 @@ def law_state(law: Conditional | None) -> dict[str, Any] | None:
 
 
 def restored_law(state: Mapping[str, Any] | None) -> Conditional | None:
-    """Make a law again."""
+    """Read a distribution that was saved."""
     if state is None:
         return None
     from discreet.synth.methods.method import all_methods
