@@ -1,7 +1,7 @@
-"""How many files does a new method touch? A treatment is its module, its test and its manual page; nothing else knows it.
+"""How many files does a new method touch? A treatment: its module, its test and its manual page; nothing else knows it.
 
-That a measure is one new module is shown in `test_cards`. A line in the stub of the room (``__init__.pyi``) makes the name
-public; plans, the command line and lists find the treatment without it.
+That a measure is one new module is shown in `test_cards`. A line in the stub of the room (``__init__.pyi``) makes the
+name public; plans, the command line and lists find the treatment without it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which cells must be suppressed so that every record agrees with k records, gaps matching anything?
 
 A record agrees with those that show the same value wherever both show one, and that show no fewer values than it does
-(see `agreement`). A record in a group below k needs a gap of its own, so the number of such records is the least that any
-choice can cost. Nearly all of them are helped by the cheapest gap: without that value enough records agree with them. Most
-have several such gaps to choose from, and this freedom serves the few who have none: a gap that is chosen well makes its
-record agree with one of them. A record that is still in a group below k gives up more keys.
+(see `agreement`). A record in a group below k needs a gap of its own, so the number of such records is the least that
+any choice can cost. Nearly all of them are helped by the cheapest gap: without that value enough records agree with
+them. Most have several such gaps to choose from, and this freedom serves the few who have none: a gap that is chosen
+well makes its record agree with one of them. A record that is still in a group below k gives up more keys.
 """
 
 from __future__ import annotations
