@@ -52,7 +52,7 @@ class AtLeast(Constraint):
 
     def phrase(self) -> str:
         """Name the least number."""
-        return f"of at least {self.least:g}"
+        return f"of at least {_number(self.least)}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Above(Constraint):
 
     def phrase(self) -> str:
         """Name the bound."""
-        return f"above {self.bound:g}"
+        return f"above {_number(self.bound)}"
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class Between(Constraint):
     def phrase(self) -> str:
         """Name both ends, and which of them is not allowed."""
         if self.above and self.below:
-            return f"above {self.least:g} and below {self.most:g}"
+            return f"above {_number(self.least)} and below {_number(self.most)}"
         if self.above:
-            return f"above {self.least:g} and at most {self.most:g}"
+            return f"above {_number(self.least)} and at most {_number(self.most)}"
         if self.below:
-            return f"of at least {self.least:g} and below {self.most:g}"
-        return f"between {self.least:g} and {self.most:g}"
+            return f"of at least {_number(self.least)} and below {_number(self.most)}"
+        return f"between {_number(self.least)} and {_number(self.most)}"
 
 
 @dataclass(frozen=True)
@@ -191,6 +191,17 @@ class Public(Constraint):
     def holds(self, value: Any) -> bool:
         """Any value fits."""
         return True
+
+
+def _number(value: float) -> str:
+    """Write a limit as a reader does.
+
+    Examples
+    --------
+    >>> _number(1000), _number(0.05), _number(2.0)
+    ('1,000', '0.05', '2')
+    """
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def phrase_of(noun: str, constraints: tuple[Any, ...], *, many: bool = False) -> str:

@@ -2,8 +2,9 @@
 
 What a parameter takes is what its annotation says: a frozen dataclass of parameters and a public function declare it
 once, and `fault` holds a value against it. Numbers must be numbers (true is none, nor is NaN or an infinite one),
-choices must be among those offered, lists and tables must hold what they are said to hold. What a value must be beside
-its type (a share, at least 1) its owner knows and checks afterwards.
+choices must be among those offered, lists and tables must hold what they are said to hold, and what a value must be
+beside its type (a share, at least 1) is kept (`discreet.core.constraints`). What one parameter must be because of
+another its owner checks afterwards.
 """
 
 from __future__ import annotations
@@ -199,6 +200,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     discreet.core.errors.ParameterError: twice: number must be a whole number, not a text.
     """
     signature = inspect.signature(function)
+    # Whoever makes an object names its class.
+    where = function.__qualname__.split(".")[-2] if function.__name__ == "__init__" else function.__name__
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -211,7 +214,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in bound.arguments.items():
             if name in hints:
                 bound.arguments[name] = as_plain_list(value, hints[name])
-                check(bound.arguments[name], hints[name], name, where=function.__name__)
+                check(bound.arguments[name], hints[name], name, where=where)
                 if name in _COLUMN_LISTS:
                     _refuse_repeats(bound.arguments[name], name)
         return function(*bound.args, **bound.kwargs)
