@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers, Words
 from discreet.core.cards import Work
+from discreet.core.constraints import Above, Share
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
@@ -147,10 +148,10 @@ class AddNoise(Treatment):
 
     columns: Sequence[str] | None = None
     method: NoiseMethod = "independent"
-    level: float = 0.1
+    level: Annotated[float, Above(0)] = 0.1
     strata: Sequence[str] | None = None
     round_integers: bool = True
-    outlier_share: float = 0.05
+    outlier_share: Annotated[float, Share(above=True, below=True)] = 0.05
     by: str | None = None
 
     def __post_init__(self) -> None:
@@ -158,16 +159,6 @@ class AddNoise(Treatment):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
-        if self.method not in _METHODS:
-            raise ParameterError(f"method must be one of {', '.join(map(repr, _METHODS))}.")
-        if isinstance(self.level, bool) or not isinstance(self.level, int | float) or not self.level > 0:
-            raise ParameterError(
-                "level must be a number above 0: the noise as a share of the standard deviation."
-            )
-        if not np.isfinite(self.level):
-            raise ParameterError("level must be a finite number.")
-        if not 0 < self.outlier_share < 1:
-            raise ParameterError("outlier_share must be a share between 0 and 1.")
 
     @property
     def work(self) -> Work:

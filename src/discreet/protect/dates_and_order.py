@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Words
-from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.constraints import Between
+from discreet.core.errors import ColumnError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import type_name
@@ -62,12 +64,8 @@ class ShiftDates(Treatment):
     """
 
     columns: Sequence[str] | None = None
-    max_days: int = 30
+    max_days: Annotated[int, Between(1, _CALENDAR)] = 30
     by: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.max_days <= _CALENDAR:
-            raise ParameterError(f"max_days must be from 1 to {_CALENDAR:,}, the days of the calendar.")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Shift the dates."""

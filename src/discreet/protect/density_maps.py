@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.constraints import Above, AtLeast, Between, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -102,39 +103,21 @@ class SpatialRaster(Treatment):
     [(1050.0, 250.0, 100.0, 12)]
     """
 
-    cell_size: float
+    cell_size: Annotated[float, Above(0)]
     value: str | None = None
     method: Method = "quadtree"
-    levels: int = 3
-    bandwidth: float | None = None
-    min_count: float = 10
-    max_share: float = 0.95
-    p: float | None = None
+    levels: Annotated[int, Between(0, 20)] = 3
+    bandwidth: Annotated[float, Above(0)] | None = None
+    min_count: Annotated[float, AtLeast(1)] = 10
+    max_share: Annotated[float, Share(above=True)] = 0.95
+    p: Annotated[float, Share(above=True)] | None = None
     location: Sequence[str] | None = None
     geographic: bool = False
     contributor: str | None = None
-    digits: int = 3
+    digits: Annotated[int, AtLeast(1)] = 3
     on_missing: Literal["refuse", "drop"] = "refuse"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.cell_size) and self.cell_size > 0):
-            raise ParameterError("cell_size must be a length in meters above 0.")
-        if self.method not in ("remove", "quadtree", "smooth"):
-            raise ParameterError("method must be 'remove', 'quadtree' or 'smooth'.")
-        if not 0 <= self.levels <= 20:
-            raise ParameterError("levels must be between 0 and 20.")
-        if self.bandwidth is not None and not (math.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ParameterError("bandwidth must be a length in meters above 0.")
-        if self.min_count < 1:
-            raise ParameterError("min_count must be 1 or more: it is a number of contributors.")
-        if not 0 < self.max_share <= 1:
-            raise ParameterError("max_share must be a share above 0 and at most 1.")
-        if self.p is not None and not 0 < self.p <= 1:
-            raise ParameterError("p must be a share above 0 and at most 1, e.g. 0.1 for 10 percent.")
-        if self.digits < 1:
-            raise ParameterError("digits must be 1 or more.")
-        if self.on_missing not in ("refuse", "drop"):
-            raise ParameterError("on_missing must be 'refuse' or 'drop'.")
         if self.location is not None and not isinstance(self.location, str):
             object.__setattr__(self, "location", tuple(self.location))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers, Words
 from discreet.core.cards import Work
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
@@ -140,7 +141,7 @@ class DonutMask(Treatment):
     zone: str | None = None
     polygons: Mapping[str, Any] = field(default_factory=dict)
     by: str | None = None
-    max_tries: int = 1000
+    max_tries: Annotated[int, AtLeast(1)] = 1000
     unreachable: Literal["refuse", "suppress"] = "refuse"
     on_missing: Literal["refuse", "keep", "drop"] = "refuse"
 
@@ -153,8 +154,6 @@ class DonutMask(Treatment):
                 raise ParameterError(f"{name} must be a distance in meters, 0 or more.")
         if self.r_min is not None and self.r_max is not None and not self.r_min < self.r_max:
             raise ParameterError("r_min must be below r_max.")
-        if self.radius_law not in ("uniform", "area"):
-            raise ParameterError("radius_law must be 'uniform' or 'area'.")
         if self.adaptive is not None:
             pair = tuple(self.adaptive)
             object.__setattr__(self, "adaptive", pair)
@@ -170,12 +169,6 @@ class DonutMask(Treatment):
             object.__setattr__(self, "location", tuple(self.location))
         if self.polygons:
             object.__setattr__(self, "polygons", plain_polygons(self.polygons))
-        if self.max_tries < 1:
-            raise ParameterError("max_tries must be 1 or more.")
-        if self.unreachable not in ("refuse", "suppress"):
-            raise ParameterError("unreachable must be 'refuse' or 'suppress'.")
-        if self.on_missing not in ("refuse", "keep", "drop"):
-            raise ParameterError("on_missing must be 'refuse', 'keep' or 'drop'.")
 
     @property
     def work(self) -> Work:

@@ -66,10 +66,6 @@ class Recode(Treatment):
     mapping: Mapping[str, Mapping[Any, Any]]
     other: Literal["keep", "missing", "error"] = "keep"
 
-    def __post_init__(self) -> None:
-        if self.other not in ("keep", "missing", "error"):
-            raise ParameterError("other must be 'keep', 'missing' or 'error'.")
-
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Look every value up in the table."""
         names = existing(data, self.mapping, treatment=self.name)

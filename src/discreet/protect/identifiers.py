@@ -7,11 +7,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Words
+from discreet.core.constraints import Between
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
@@ -121,11 +123,7 @@ class Pseudonymize(Treatment):
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
     domain: str = ""
-    length: int = 16
-
-    def __post_init__(self) -> None:
-        if not 8 <= self.length <= 64:
-            raise ParameterError("length must be between 8 and 64 hexadecimal digits.")
+    length: Annotated[int, Between(8, 64)] = 16
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Replace the values by their pseudonyms."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet.core.arrays import Integers
+from discreet.core.constraints import Share
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, settled
 from discreet.core.method_cards import method
@@ -159,7 +160,9 @@ class LapGraph:
 
 
 @checked
-def lapgraph_expected_recall(n: int, m: int, epsilon: float, split: float = 0.01) -> float:
+def lapgraph_expected_recall(
+    n: int, m: int, epsilon: float, split: Annotated[float, Share(above=True, below=True)] = 0.01
+) -> float:
     """Which share of the true edges does LapGraph keep, in expectation?
 
     The largest entries are cut off at a height t with m S(t - 1) + M S(t) = m, where S is the chance of Laplace noise
@@ -178,8 +181,6 @@ def lapgraph_expected_recall(n: int, m: int, epsilon: float, split: float = 0.01
     0.67
     """
     checked_epsilon(epsilon)
-    if not 0 < split < 1:
-        raise ParameterError("split must lie between 0 and 1.")
     if n < 2 or not 0 <= m <= n * (n - 1) // 2:
         raise ParameterError("n must be 2 or more, and m a number of edges that so many people can have.")
     others = n * (n - 1) / 2 - m

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Integers
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.constraints import AtLeast
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.protect.microaggregation_groups import (
-    METHODS,
     ONE_BY_ONE,
     Axis,
     Categories,
@@ -167,9 +167,9 @@ class Microaggregate(Treatment):
     categories: Categories = "mode"
     distance: Literal["euclidean", "gower"] | None = None
     standardize: bool | None = None
-    gamma: float = 0.2
+    gamma: Annotated[float, AtLeast(0)] = 0.2
     axis: Axis = "pca"
-    clusters: int | None = None
+    clusters: Annotated[int, AtLeast(1)] | None = None
     labels: str | None = None
     series: str | None = None
     time: str | None = None
@@ -180,8 +180,6 @@ class Microaggregate(Treatment):
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or int(self.k) != self.k or self.k < 2:
             raise ParameterError("k must be a whole number of 2 or more.")
-        if self.method not in METHODS:
-            raise ParameterError(unknown_name(self.method, METHODS, what="method"))
         choices = {
             "measure": ("mean", "median", "member"),
             "categories": ("mode", "median"),
@@ -193,10 +191,6 @@ class Microaggregate(Treatment):
             if getattr(self, name) not in allowed:
                 words = " or ".join(f"'{choice}'" for choice in allowed if choice)
                 raise ParameterError(f"{name} must be {words}.")
-        if not self.gamma >= 0:
-            raise ParameterError("gamma must be 0 or more.")
-        if self.clusters is not None and self.clusters < 1:
-            raise ParameterError("clusters must be 1 or more.")
         if (self.method == "labels") != (self.labels is not None):
             raise ParameterError("labels= names the column of given groups and goes with method='labels'.")
         if self.time is not None and self.series is None:

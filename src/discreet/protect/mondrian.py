@@ -109,8 +109,6 @@ class Mondrian(Treatment):
         if self.k is not None:
             KAnonymity(self.k)
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
-        if not isinstance(self.strict, bool):
-            raise ParameterError("strict must be True or False.")
         keep_as_tuples(self, "keys")
         if any(isinstance(model, KMap) and model.weight is None for model in models):
             raise ParameterError(

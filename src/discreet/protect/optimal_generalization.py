@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.constraints import Above
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -22,7 +23,7 @@ from discreet.core.wording import percent
 from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.numerics.loss import CELL_LOSSES, LOSSES
+from discreet.numerics.loss import CELL_LOSSES
 from discreet.protect.lattice_classes import Lattice
 from discreet.protect.lattice_search import Answer, CellObjective, ClassObjective, Evaluated, Search
 from discreet.protect.privacy_models import KMap, PrivacyModel, models_of
@@ -121,7 +122,7 @@ class OptimalGeneralization(Treatment):
     weights: Mapping[str, float] | None = None
     keys: Sequence[str] | None = None
     suppressed: Literal["missing", "remove"] = "missing"
-    time_limit: float | None = None
+    time_limit: Annotated[float, Above(0)] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", models_of(self.models))
@@ -129,17 +130,11 @@ class OptimalGeneralization(Treatment):
         limit = self.suppression_limit
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit <= 1:
             raise ParameterError("suppression_limit must be a share between 0 and 1, e.g. 0.05 for 5 %.")
-        if self.loss not in LOSSES:
-            raise ParameterError(unknown_name(str(self.loss), LOSSES, what="loss"))
         if (self.loss == "classification") != (self.target is not None):
             raise ParameterError(
                 "target names the column that must stay predictable: loss='classification' needs it, and "
                 "no other loss uses it."
             )
-        if self.suppressed not in ("missing", "remove"):
-            raise ParameterError("suppressed must be 'missing' or 'remove'.")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ParameterError("time_limit must be a number of seconds above 0.")
         keep_as_tuples(self, "keys")
         if self.weights is not None:
             _check_weights(self.weights, self.loss)

@@ -123,8 +123,6 @@ class Pram(Treatment):
             raise ParameterError("pram takes theta or epsilon, not both: one determines the other.")
         if not self.invariant and not (self.theta is None and self.epsilon is None):
             raise ParameterError("theta and epsilon are for the invariant matrix. Set invariant=True.")
-        if self.missing not in ("keep", "category"):
-            raise ParameterError("missing must be 'keep' or 'category'.")
         if self.jointly and self.matrix is not None:
             raise ParameterError("A matrix is for one column; it cannot be given with jointly=True.")
         if self.jointly and any(isinstance(v, Mapping) for v in (self.change, self.theta, self.epsilon)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.citations import DALENIUS_REISS_1982
+from discreet.core.constraints import Between, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -75,13 +77,9 @@ class RankSwap(Treatment):
     """
 
     columns: str | Sequence[str] | None = None
-    p: float = 5
+    p: Annotated[float, Between(0, 100, above=True)] = 5
     strata: str | Sequence[str] | None = None
     by: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.p <= 100:
-            raise ParameterError("p must be above 0 and at most 100 percent of the records.")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Swap the values of every column."""
@@ -179,13 +177,9 @@ class RandomSwap(Treatment):
     """
 
     columns: str | Sequence[str]
-    share: float = 0.1
+    share: Annotated[float, Share(above=True)] = 0.1
     within: str | Sequence[str] | None = None
     by: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ParameterError("share must be above 0 and at most 1, e.g. 0.1 for a tenth of the records.")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Pair records and exchange their values."""

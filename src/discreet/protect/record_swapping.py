@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers, Words
 from discreet.core.cards import Work
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import percent
@@ -104,21 +106,15 @@ class RecordSwap(Treatment):
     """
 
     geography: str | Sequence[str] | None = None
-    share: float = 0.05
+    share: Annotated[float, Share()] = 0.05
     household: str | None = None
     match: Sequence[Sequence[str]] | None = None
-    k: int = 3
+    k: Annotated[int, AtLeast(1)] = 3
     keys: Sequence[str] | None = None
     at_risk: str | None = None
     carry: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ParameterError(
-                "share must be between 0 and 1, e.g. 0.05 for at least 5 % of the households."
-            )
-        if self.k < 1 or self.k != int(self.k):
-            raise ParameterError("k must be a whole number of at least 1.")
         lists = [[]] if self.match is None else self.match
         if isinstance(lists, str) or any(isinstance(item, str) for item in lists):
             raise ParameterError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
+from discreet.core.constraints import Share
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -119,20 +120,12 @@ class RegressionSynthesis(Treatment):
     columns: Sequence[str] | None = None
     given: Sequence[str] | None = None
     method: SynthesisMethod = "exact"
-    similarity: float = 0.0
+    similarity: Annotated[float, Share(below=True)] = 0.0
     round_integers: bool = True
     by: str | None = None
 
     def __post_init__(self) -> None:
         keep_as_tuples(self, "columns", "given")
-        if self.method not in ("exact", "coefficients", "sampled"):
-            raise ParameterError("method must be 'exact', 'coefficients' or 'sampled'.")
-        if isinstance(self.similarity, bool) or not isinstance(self.similarity, int | float):
-            raise ParameterError("similarity must be a number from 0 to below 1.")
-        if not 0 <= self.similarity < 1:
-            raise ParameterError(
-                "similarity must be from 0 to below 1; at 1 the file would be released as it is."
-            )
         if self.similarity and self.method != "exact":
             raise ParameterError("similarity is for method='exact' only.")
 

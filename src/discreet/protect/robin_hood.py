@@ -138,8 +138,6 @@ class RobinHood(Treatment):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
                 raise ParameterError(f"{name} must be a share above 0 and up to 1.")
-        if self.on_infeasible not in ("report", "raise", "generalize"):
-            raise ParameterError("on_infeasible must be 'report', 'raise' or 'generalize'.")
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> RobinHood:

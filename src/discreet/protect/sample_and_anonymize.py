@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Flags
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
@@ -128,37 +129,24 @@ class SampleAndAnonymize(Treatment):
     '(2, 1e-06)-differential privacy against adding or removing one record, ...'
     """
 
-    epsilon: float
+    epsilon: Annotated[float, AtLeast(_SMALLEST_EPSILON)]
     delta: float = 1e-6
     sampling_rate: float | Literal["auto", "max"] = "auto"
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     keys: str | Sequence[str] | None = None
     score: Score = "granularity"
     target: str | Sequence[str] | None = None
-    search_fraction: float = 0.1
-    steps: int = 300
+    search_fraction: Annotated[float, Share(above=True, below=True)] = 0.1
+    steps: Annotated[int, AtLeast(1)] = 300
     others: Literal["drop", "keep"] = "drop"
     arx_compatible: bool = False
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
         dp.checked_epsilon(self.epsilon)
-        if self.epsilon < _SMALLEST_EPSILON:
-            raise ParameterError(
-                f"epsilon must be at least {_SMALLEST_EPSILON:g} for sample-and-anonymize: with less, hardly anybody "
-                "would be sampled."
-            )
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
-        if not 0 < self.search_fraction < 1:
-            raise ParameterError("search_fraction must be a share between 0 and 1.")
-        if self.score not in ("granularity", "classification", "group-size"):
-            raise ParameterError("score must be 'granularity', 'classification' or 'group-size'.")
         if (self.score == "classification") != (self.target is not None):
             raise ParameterError("score='classification' needs a target, and no other score has one.")
-        if self.steps < 1:
-            raise ParameterError("steps must be 1 or more.")
-        if self.others not in ("drop", "keep"):
-            raise ParameterError("others must be 'drop' or 'keep'.")
         if isinstance(self.sampling_rate, str):
             if self.sampling_rate not in ("auto", "max"):
                 raise ParameterError("sampling_rate must be a number, 'auto' or 'max'.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -137,29 +138,21 @@ class SpectralAnonymize(Treatment):
     method: Literal["O", "P", "J"] = "O"
     standardize: bool = False
     recenter: bool = False
-    components: int | None = None
+    components: Annotated[int, AtLeast(1)] | None = None
     by: Sequence[str] | None = None
     missing: Literal["error", "complete"] = "error"
     round_integers: bool = True
     clip_to_range: bool = False
-    exact_match_tol: float = 1e-6
+    exact_match_tol: Annotated[float, Above(0)] = 1e-6
 
     def __post_init__(self) -> None:
         keep_as_tuples(self, "columns", "by")
-        if self.method not in ("O", "P", "J"):
-            raise ParameterError("method must be 'O', 'P' or 'J'.")
-        if self.missing not in ("error", "complete"):
-            raise ParameterError("missing must be 'error' or 'complete'.")
-        if self.components is not None and (isinstance(self.components, bool) or not self.components >= 1):
-            raise ParameterError("components must be 1 or more.")
         if self.columns is not None and self.components is not None and self.components > len(self.columns):
             raise ParameterError(
                 f"components is {self.components}, but there are {len(self.columns)} columns."
             )
         if self.columns is not None and len(self.columns) == 1 and self.method != "O":
             raise ParameterError(_ONE_DIMENSION)
-        if not self.exact_match_tol > 0:
-            raise ParameterError("exact_match_tol must be above 0.")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Mask the block of columns, group by group."""

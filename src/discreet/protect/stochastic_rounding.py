@@ -99,8 +99,6 @@ class StochasticRound(Treatment):
 
     def __post_init__(self) -> None:
         check_least_count(self.k)
-        if self.weighted_rule not in ("scale", "suppress"):
-            raise ParameterError("weighted_rule must be 'scale' or 'suppress'.")
         counts = (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
         for total, count in self.weighted.items():
             if count not in counts:

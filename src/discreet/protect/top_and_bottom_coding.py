@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from discreet import engine
 from discreet.core.arrays import Floats, Words
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012
+from discreet.core.constraints import Share
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -76,11 +77,9 @@ class TopBottomCode(Treatment):
     bottom_share: Mapping[str, float] = field(default_factory=dict)
     replacement: Replacement = "limit"
     joint: Sequence[str] = ()
-    joint_share: float = 0.025
+    joint_share: Annotated[float, Share(above=True, below=True)] = 0.025
 
     def __post_init__(self) -> None:
-        if self.replacement not in ("limit", "mean", "median", "missing"):
-            raise ParameterError("replacement must be 'limit', 'mean', 'median' or 'missing'.")
         for side, shares in (("top", self.top_share), ("bottom", self.bottom_share)):
             fixed = self.top if side == "top" else self.bottom
             for name, share in shares.items():
@@ -91,8 +90,6 @@ class TopBottomCode(Treatment):
         for name in set(self.top) & set(self.bottom):
             if self.bottom[name] > self.top[name]:
                 raise ParameterError(f"The bottom limit of '{name}' is above its top limit.")
-        if not 0 < self.joint_share < 1:
-            raise ParameterError("joint_share must be a share between 0 and 1.")
 
     @property
     def work(self) -> Work:

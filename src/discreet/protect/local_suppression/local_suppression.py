@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -20,6 +20,7 @@ from discreet import engine
 from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
+from discreet.core.constraints import Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -124,7 +125,7 @@ class LocalSuppression(Treatment):
     importance: Sequence[str] | Mapping[str, float] | None = None
     subsets: Mapping[int, int] | None = None
     strata: str | Sequence[str] | None = None
-    risk_threshold: float | None = None
+    risk_threshold: Annotated[float, Share(above=True, below=True)] | None = None
     ghosts: Mapping[str, Sequence[str]] | None = None
     household_keys: str | Sequence[str] | None = None
     missing: Literal["category", "wildcard"] = "category"
@@ -139,12 +140,6 @@ class LocalSuppression(Treatment):
             _whole(self.k, "k", least=2)
         if self.subsets is not None:
             object.__setattr__(self, "subsets", _subsets(self.subsets))
-        if self.risk_threshold is not None and not 0 < self.risk_threshold < 1:
-            raise ParameterError("risk_threshold must lie between 0 and 1, e.g. 0.1 for one in ten.")
-        if self.missing not in ("wildcard", "category"):
-            raise ParameterError(
-                "missing must be 'category' (its own value) or 'wildcard' (matches anything)."
-            )
         if isinstance(self.importance, Mapping):
             for key, cost in self.importance.items():
                 if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost < math.inf:
