@@ -18,12 +18,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Flags, Floats
+from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.errors import ParameterError
 from discreet.core.number_arrays import called, numbers_of
 from discreet.core.parameters import checked
@@ -69,10 +70,10 @@ def audit(
     draw: Draw,
     neighbors: tuple[Any, Any],
     *,
-    epsilon: float,
-    delta: float = 0.0,
-    runs: int = 100_000,
-    level: float = 0.95,
+    epsilon: Annotated[float, Above(0)],
+    delta: Annotated[float, Share(below=True)] = 0.0,
+    runs: Annotated[int, AtLeast(1000)] = 100_000,
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
 ) -> Measure:
     """Is there evidence that a mechanism does not keep its epsilon?
 
@@ -103,12 +104,6 @@ def audit(
     >>> audit(half_the_noise, (0.0, 1.0), epsilon=1.0).figures["violated"]
     True
     """
-    if not epsilon > 0 or not 0 <= delta < 1 or not 0 < level < 1:
-        raise ParameterError(
-            "epsilon must be more than 0, delta at least 0 and below 1, level between 0 and 1."
-        )
-    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1000:
-        raise ParameterError("runs must be a whole number of 1,000 or more.")
     if len(neighbors) != 2:
         raise ParameterError("neighbors must be two files that differ in one unit.")
     here, there = (_drawn(draw, data, runs) for data in neighbors)

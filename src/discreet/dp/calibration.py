@@ -11,11 +11,12 @@ import functools
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 
@@ -26,7 +27,11 @@ _CAUTION = 1e-9  # relative; covers the rounding of the functions that are inver
 
 
 @checked
-def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
+def gaussian_delta(
+    sigma: Annotated[float, Above(0)],
+    sensitivity: Annotated[float, Above(0)],
+    epsilon: Annotated[float, AtLeast(0)],
+) -> float:
     """The smallest delta for which Gaussian noise of this spread is (epsilon, delta)-differentially private.
 
     Examples
@@ -34,8 +39,6 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     >>> round(gaussian_delta(3.7306, 1.0, 1.0) * 1e5, 3)
     1.0
     """
-    if not (sigma > 0 and sensitivity > 0 and epsilon >= 0):
-        raise ParameterError("sigma and sensitivity must be above 0, and epsilon 0 or more.")
     above = sensitivity / (2 * sigma) - epsilon * sigma / sensitivity
     below = -sensitivity / (2 * sigma) - epsilon * sigma / sensitivity
     from scipy.special import log_ndtr
@@ -142,7 +145,7 @@ def zcdp_from(epsilon: float, delta: float) -> float:
 
 
 @checked
-def epsilon_from_zcdp(rho: float, delta: float, *, tight: bool = True) -> float:
+def epsilon_from_zcdp(rho: Annotated[float, AtLeast(0)], delta: float, *, tight: bool = True) -> float:
     """The epsilon that rho promises together with delta.
 
     Parameters
@@ -162,8 +165,6 @@ def epsilon_from_zcdp(rho: float, delta: float, *, tight: bool = True) -> float:
     >>> epsilon_from_zcdp(0.1, 1e-6) < epsilon_from_zcdp(0.1, 1e-6, tight=False)
     True
     """
-    if rho < 0 or not math.isfinite(rho):
-        raise ParameterError("rho must be a number of 0 or more.")
     _check(1.0, 1.0, delta)
     if rho == 0:
         return 0.0
@@ -330,7 +331,13 @@ _ORDERS = (*range(2, 65), *range(72, 257, 8), 320, 384, 512, 768, 1024)
 
 @checked
 def subsampled_gaussian_epsilon(
-    noise: float, rate: float, steps: int, delta: float, *, discrete: bool = True, besides: float = 0.0
+    noise: Annotated[float, Above(_LEAST_NOISE)],
+    rate: Annotated[float, Share(above=True)],
+    steps: Annotated[int, AtLeast(1)],
+    delta: Annotated[float, Share(above=True, below=True)],
+    *,
+    discrete: bool = True,
+    besides: float = 0.0,
 ) -> float:
     """The epsilon of so many subsampled Gaussian steps together, against adding or removing one record.
 
@@ -357,10 +364,6 @@ def subsampled_gaussian_epsilon(
     >>> subsampled_gaussian_epsilon(1.0, 0.01, 1000, 1e-5) > 2.1
     True
     """
-    if not noise > _LEAST_NOISE or not 0 < rate <= 1 or not 0 < delta < 1 or steps < 1:
-        raise ParameterError(
-            f"noise must be above {_LEAST_NOISE:g}, rate and delta between 0 and 1, steps 1 or more."
-        )
     # Sampling never makes anything worse: looking at all records in every step is a bound as well.
     best = epsilon_from_zcdp(steps / (2 * noise * noise) + besides, delta)
     for order in _ORDERS:

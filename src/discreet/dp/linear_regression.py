@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -91,10 +91,6 @@ def linear_regression(
     ('1-differential privacy against adding or removing one record.', True)
     """
     rational_epsilon(epsilon)
-    if mechanism not in get_args(LinearMechanism):
-        raise ParameterError("mechanism must be 'k-norm' or 'functional'.")
-    if adjacency not in AGAINST:
-        raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
     if y_bounds is None:
         raise ParameterError("y_bounds must give the public bounds of y. They are never read off the data.")
     design = read_records(

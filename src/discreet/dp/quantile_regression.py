@@ -166,10 +166,6 @@ def quantile_regression(
     if not taus or len(set(taus)) < len(taus):
         raise ParameterError("tau must name at least one quantile, and none twice.")
     checked_smoothing(kernel, h)
-    if mechanism not in NAMES:
-        raise ParameterError(f"mechanism must be one of {', '.join(map(repr, NAMES))}.")
-    if adjacency not in AGAINST:
-        raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
     budget = _Budget.of(mechanism, epsilon, delta, rho, len(taus))
     asked = Settings(
         kernel=kernel,

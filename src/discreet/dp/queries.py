@@ -11,13 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import Between
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled, stands
 from discreet.core.parameters import checked
@@ -250,7 +251,7 @@ def quantiles(
     lower: float,
     upper: float,
     epsilon: float,
-    points: int = 1000,
+    points: Annotated[int, Between(2, 100000)] = 1000,
     ledger: Ledger | None = None,
     purpose: str = "",
     seed: int | None = None,
@@ -289,8 +290,6 @@ def quantiles(
     shares = [probabilities] if isinstance(probabilities, int | float) else list(probabilities)
     if not shares or any(not 0 <= share <= 1 for share in shares):
         raise ParameterError("probabilities must be shares between 0 and 1.")
-    if not 2 <= points <= 100_000:
-        raise ParameterError("points must be a whole number from 2 to 100,000.")
     number = Range(column, lower, upper)
     candidates = np.linspace(lower, upper, points)
     below = _counts_below(data, number, candidates)

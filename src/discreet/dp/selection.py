@@ -106,8 +106,6 @@ def choose(
         raise ParameterError(
             f"There are {len(numbers)} scores and {len(candidates)} candidates; give one score each."
         )
-    if method not in ("permute-and-flip", "exponential", "noisy-max"):
-        raise ParameterError("method must be 'permute-and-flip', 'exponential' or 'noisy-max'.")
     cost = Cost(
         method,
         "pure",

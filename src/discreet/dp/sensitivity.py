@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import narwhals as nw
 import polars as pl
 
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.dp.entropy import Words
@@ -210,7 +211,7 @@ SensitivityKind = Literal["published", "tight"]
 
 
 @checked
-def pmse_sensitivity(n: int, *, kind: SensitivityKind = "published") -> float:
+def pmse_sensitivity(n: Annotated[int, AtLeast(2)], *, kind: SensitivityKind = "published") -> float:
     """How far replacing one of ``n`` records can move the pMSE of the best tree, against a file of the same size.
 
     A tree whose leaves hold a synthetic and b original records each has pMSE = 1/4 - GI/(2n) with GI the sum of
@@ -230,8 +231,4 @@ def pmse_sensitivity(n: int, *, kind: SensitivityKind = "published") -> float:
     >>> pmse_sensitivity(10), round(pmse_sensitivity(10, kind="tight"), 6)
     (0.1, 0.045455)
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 2:
-        raise ParameterError("n must be a whole number of 2 or more.")
-    if kind not in ("published", "tight"):
-        raise ParameterError("kind must be 'published' or 'tight'.")
     return 1 / n if kind == "published" else 1 / (2 * (n + 1))
