@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.dp.entropy import Stream
 from discreet.tables.random_rounding import NO_GUARANTEE, check_base
@@ -96,10 +96,6 @@ class ControlledRounding(TableProtection):
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        if self.draws not in ("keyed", "seed"):
-            raise ParameterError("draws must be 'keyed' or 'seed'.")
-        if self.method not in METHODS:
-            raise ParameterError(unknown_name(str(self.method), METHODS, what="method"))
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Round all columns of values; each has its own program."""

@@ -6,13 +6,14 @@ import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.core.parameters import checked
@@ -44,28 +45,20 @@ _SMALL_DELTA = 1e-6
 class _CountSynthesis(TableProtection):
     """What the syntheses of counts share: pseudocounts, the model of the means, copies, and honest words."""
 
-    alpha: float | None = None
+    alpha: Annotated[float, AtLeast(0)] | None = None
     epsilon: float | None = None
     delta: float | None = None
     model: str = "saturated"
     domain: Domain | None = None
-    copies: int = 1
-    total: int | None = None
+    copies: Annotated[int, AtLeast(1)] = 1
+    total: Annotated[int, AtLeast(0)] | None = None
     accept_no_guarantee: bool = False
 
     def __post_init__(self) -> None:
-        if self.domain not in (None, "public", "observed"):
-            raise ParameterError("domain must be 'public' or 'observed'.")
-        if self.copies < 1:
-            raise ParameterError("copies must be at least 1.")
         if self.alpha is None and (self.epsilon is None or self.delta is None):
             raise ParameterError("Give alpha, or the wanted epsilon and delta, from which it is worked out.")
-        if self.alpha is not None and (self.alpha < 0 or not np.isfinite(self.alpha)):
-            raise ParameterError("alpha must be 0 or more.")
         if self.alpha is not None and self.delta is not None and self.epsilon is not None:
             raise ParameterError("Give alpha, or the wanted epsilon and delta; not all three.")
-        if self.total is not None and self.total < 0:
-            raise ParameterError("total must be 0 or more.")
 
     # What a law must say.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.constraints import Above, AtLeast, Between
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.tables.primary_rules import Rule
 from discreet.tables.table_cells import steps_up
@@ -41,16 +42,10 @@ class Threshold(Rule):
     ('threshold(3)', 4)
     """
 
-    minimum: float
+    minimum: Annotated[float, Above(0)]
     zeros: bool = False
     of: str | None = None
-    safety: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not self.minimum > 0:
-            raise ParameterError("minimum must be above 0: the smallest number that may be published.")
-        if self.safety < 0:
-            raise ParameterError("safety must be 0 percent or more.")
+    safety: Annotated[float, AtLeast(0)] = 0.0
 
     @classmethod
     def up_to(cls, most: int, *, zeros: bool = False, of: str | None = None) -> Threshold:
@@ -120,15 +115,13 @@ class MinimumContributors(Rule):
         The values of ``waiver`` that mean agreement.
     """
 
-    minimum: int
+    minimum: Annotated[int, Above(0)]
     contributor: str | None = None
     weighted: bool = False
     waiver: str | None = None
     waived: tuple[Any, ...] = (True,)
 
     def __post_init__(self) -> None:
-        if not self.minimum > 0:
-            raise ParameterError("minimum must be above 0: the smallest number of contributors to publish.")
         if self.weighted and self.contributor:
             raise ParameterError(
                 "weighted counts respondents and cannot be combined with a contributor column."
@@ -183,12 +176,8 @@ class GroupDisclosure(Rule):
     """
 
     dimensions: Sequence[str] | None = None
-    share: float = 100.0
+    share: Annotated[float, Between(1, 100, above=True)] = 100.0
     largest: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 < self.share <= 100:
-            raise ParameterError("share is in percent, above 1 and at most 100: 100 for the whole group.")
 
     @property
     def name(self) -> str:
@@ -224,13 +213,9 @@ class KDisclosure(Rule):
         Cells above this count are no concern.
     """
 
-    k: int
+    k: Annotated[int, AtLeast(0)]
     dimensions: Sequence[str] | None = None
     largest: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.k < 0:
-            raise ParameterError("k must be 0 or more: how many may join their knowledge.")
 
     @property
     def name(self) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import polars as pl
 
+from discreet.core.constraints import Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -14,7 +16,9 @@ from discreet.core.wording import percent
 
 
 @checked
-def epsilon_meaning(epsilon: float | Sequence[float], *, prior: float = 0.5) -> Measure:
+def epsilon_meaning(
+    epsilon: float | Sequence[float], *, prior: Annotated[float, Share(above=True, below=True)] = 0.5
+) -> Measure:
     """What does a privacy loss of epsilon allow somebody to learn about one person?
 
     Under pure differential privacy no released number is more than e^epsilon times as likely with one person's record
@@ -56,8 +60,6 @@ def epsilon_meaning(epsilon: float | Sequence[float], *, prior: float = 0.5) -> 
     values = [float(epsilon)] if isinstance(epsilon, int | float) else [float(value) for value in epsilon]
     if not values or any(math.isnan(value) or value < 0 for value in values):
         raise ParameterError("epsilon must be one or several numbers, none of them negative.")
-    if not 0 < prior < 1:
-        raise ParameterError("prior is a chance strictly between 0 and 1, such as 0.5.")
     rows = [
         {
             "epsilon": value,

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import dp
 from discreet.core.arrays import Integers
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.dp.entropy import Stream
 from discreet.tables import poisson
@@ -95,12 +95,6 @@ class NoisyCounts(TableProtection):
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        if self.mechanism not in MECHANISMS:
-            raise ParameterError(unknown_name(str(self.mechanism), MECHANISMS, what="mechanism"))
-        if self.margins not in ("added", "independent"):
-            raise ParameterError("margins must be 'added' or 'independent'.")
-        if self.domain not in (None, "public", "observed"):
-            raise ParameterError("domain must be 'public' or 'observed'.")
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Add the noise."""

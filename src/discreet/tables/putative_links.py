@@ -83,8 +83,6 @@ def putative_links(
     >>> found.figures["putative_rate"], found.figures["provable_rate"], found.figures["random_precision"]
     (1.0, 0.0, 0.1)
     """
-    if policy not in {"unique_only", "all_random"}:
-        raise ParameterError(unknown_name(str(policy), ["unique_only", "all_random"], what="policy"))
     _need(reconstructed, [*on, *confirm], "reconstructed")
     _need(external, [*on, identifier], "external")
     if not reconstructed.height:

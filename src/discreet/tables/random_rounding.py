@@ -63,14 +63,6 @@ class _DrawnRounding(TableProtection):
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.margins not in MARGINS:
-            raise ParameterError("margins must be 'recompute', 'independent' or 'none'.")
-        if self.draws not in ("keyed", "seed"):
-            raise ParameterError("draws must be 'keyed' or 'seed'.")
-        if self.weighted not in ("scale", "suppress"):
-            raise ParameterError("weighted must be 'scale' or 'suppress'.")
-
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Round the inner cells and, as asked, the margins."""
         published, small = counts_of(table, self.name)
@@ -234,7 +226,6 @@ class RandomRounding(_DrawnRounding):
     base: int = 3
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_base(self.base)
 
     def rounded(self, counts: Integers, drawn: Floats) -> Integers:
@@ -293,7 +284,6 @@ class SmallCountRounding(_DrawnRounding):
     k: int = 3
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_least_count(self.k)
 
     def rounded(self, counts: Integers, drawn: Floats) -> Integers:

@@ -7,13 +7,14 @@ the true sensitive value, the generator has learned a person.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -29,7 +30,7 @@ def replication_audit(
     keys: Sequence[str] | None = None,
     sensitive: Sequence[str] | str | None = None,
     area: str | None = None,
-    min_class: int = 3,
+    min_class: Annotated[int, AtLeast(2)] = 3,
     alpha: float = 0.05,
     systematic_share: float = 0.5,
 ) -> Measure:
@@ -76,8 +77,6 @@ def replication_audit(
     wanted = [given] if isinstance(given, str) else list(given)
     if not names:
         raise ParameterError("replication_audit needs keys=, the columns whose combinations are looked for.")
-    if min_class < 2:
-        raise ParameterError("min_class must be at least 2: combinations of fewer records are rare.")
     whole = ([area] if area else []) + names
     for name in [*whole, *wanted]:
         if name not in data.schema:

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.wording import percent
@@ -76,9 +77,9 @@ def reconstruct(
     unit: str | None = None,
     count: str = "count",
     solver: Solver = "ip",
-    tolerance: float = 0.0,
+    tolerance: Annotated[float, AtLeast(0)] = 0.0,
     max_solutions: int = 10_000,
-    workers: int = 1,
+    workers: Annotated[int, AtLeast(1)] = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reconstruction:
     """How much of the records behind published tables can be rebuilt?
@@ -114,12 +115,6 @@ def reconstruct(
     >>> found.figures["persons_solved"], found.records().rows()
     (1.0, [('f', 'young'), ('f', 'old'), ('f', 'old')])
     """
-    if solver not in {"propagate", "lp", "ip"}:
-        raise ParameterError(unknown_name(str(solver), ["propagate", "lp", "ip"], what="solver"))
-    if tolerance < 0:
-        raise ParameterError("tolerance must not be negative: it is how far counts may be from the truth.")
-    if workers < 1:
-        raise ParameterError("workers must be 1 or more.")
     equations = _equations(tables, dimensions, unit, count)
     names = list(dimensions)
     combos = list(product(*dimensions.values()))

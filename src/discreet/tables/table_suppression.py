@@ -6,11 +6,12 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
+from discreet.core.constraints import Above
 from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
 from discreet.tables.feasibility_intervals import Protection
@@ -102,13 +103,11 @@ class Suppression:
     successive: int = 3
     tries: int = 2
     repair: bool = True
-    time_limit: float = 600.0
+    time_limit: Annotated[float, Above(0)] = 600.0
     workers: int = 1
     max_cells: int = MOST_SOLVED
 
     def __post_init__(self) -> None:
-        if self.method not in {"gauss", "optimal"}:
-            raise ParameterError(unknown_name(str(self.method), ["gauss", "optimal"], what="method"))
         for name in ("tries", "workers", "max_cells"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be 1 or more.")
@@ -116,8 +115,6 @@ class Suppression:
             raise ParameterError(unknown_name(self.zero_method, ["auto", *ZERO_METHODS], what="zero method"))
         if self.singleton_method != "auto":
             singleton_methods(self.singleton_method)
-        if not self.time_limit > 0:
-            raise ParameterError("time_limit must be a number of seconds above zero.")
 
     def apply(self, table: Table, *, progress: Progress = None) -> SuppressionResult:
         """Choose the cells to leave out, and audit the outcome."""
