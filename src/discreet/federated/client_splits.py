@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import Above
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
@@ -18,7 +19,7 @@ from discreet.federated.parties import as_frame
 
 @checked
 def dirichlet_split(
-    data: Any, target: str, clients: int, *, alpha: float = 0.5, seed: Seed = None
+    data: Any, target: str, clients: int, *, alpha: Annotated[float, Above(0)] = 0.5, seed: Seed = None
 ) -> list[pl.DataFrame]:
     """Split rows over clients with unlike shares of each class: the smaller alpha, the more unlike.
 
@@ -29,8 +30,6 @@ def dirichlet_split(
     100
     """
     frame = _with(data, target, clients)
-    if alpha <= 0:
-        raise ParameterError("alpha must be above 0.")
     rng = generator(seed, "dirichlet split")
     home = np.empty(frame.height, dtype=np.int64)
     for level in frame[target].unique().sort().to_list():

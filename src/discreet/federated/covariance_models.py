@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 
@@ -280,7 +281,8 @@ class Saturated(CovarianceModel):
 
 @checked
 def latent_growth(
-    p: int, times: Sequence[float] | None = None, *, residual: Literal["equal", "free"] = "equal",
+    p: Annotated[int, AtLeast(2)], times: Sequence[float] | None = None, *,
+    residual: Literal["equal", "free"] = "equal",
     slope_mean: bool = True, cov_free: bool = True,
 ) -> RAMModel:  # fmt: skip
     """How do people differ in where they begin and how fast they change? A straight line for each.
@@ -308,8 +310,6 @@ def latent_growth(
     >>> latent_growth(7).names
     ('residual_sd', 'intercept_sd', 'covariance', 'slope_sd', 'intercept_mean', 'slope_mean')
     """
-    if p < 2:
-        raise ParameterError("p must be at least 2: one measurement has no slope.")
     at = np.arange(p, dtype=np.float64) if times is None else np.asarray(list(times), dtype=np.float64)
     if at.shape != (p,) or len(np.unique(at)) < 2:
         raise ParameterError("times must hold one number for each measurement, and not all the same.")
@@ -383,7 +383,7 @@ def factor_model(loadings_pattern: Any, *, correlated: bool = True) -> RAMModel:
 
 
 @checked
-def saturated(p: int, *, names: Sequence[str] | None = None) -> Saturated:
+def saturated(p: Annotated[int, AtLeast(1)], *, names: Sequence[str] | None = None) -> Saturated:
     """Give every mean, variance and covariance a parameter of its own: the model that all others are held against.
 
     Parameters
@@ -398,8 +398,6 @@ def saturated(p: int, *, names: Sequence[str] | None = None) -> Saturated:
     >>> len(saturated(7).names)
     35
     """
-    if p < 1:
-        raise ParameterError("p must be at least 1.")
     if names is not None and len(set(names)) != p:
         raise ParameterError(f"names must name {p} variables, each once.")
     return Saturated(p, () if names is None else tuple(str(name) for name in names))

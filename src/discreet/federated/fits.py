@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import Above
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
@@ -153,7 +154,8 @@ def fitted(run: SecureMLE, model: CovarianceModel, start: Any, bounds: Bounds | 
 
 @checked
 def fit_from_moments(
-    n: float, mean: Any, covariance: Any, model: CovarianceModel, *, start: Any = None, bounds: Any = None,
+    n: Annotated[float, Above(1)], mean: Any, covariance: Any, model: CovarianceModel, *, start: Any = None,
+    bounds: Any = None,
     unbiased: bool = False, tol: float = 1e-8, optimizer: Literal["scoring", "L-BFGS-B"] = "scoring",
 ) -> Fit:  # fmt: skip
     """Which parameters fit these means and covariances best? No rows are needed.
@@ -183,8 +185,6 @@ def fit_from_moments(
     >>> round(fit.minus_two_ll, 4), fit.df
     (623.537, 0)
     """
-    if n <= 1:
-        raise ParameterError("n must be more than 1.")
     own = numbers_of(mean, "mean")
     spread = numbers_of(covariance, "covariance") * ((n - 1) / n if unbiased else 1.0)
     if own.shape != (model.size,) or spread.shape != (model.size, model.size):

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.errors import ParameterError
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
@@ -22,7 +23,9 @@ from discreet.protect.transition_matrices import local_epsilon, one_step_invaria
 
 
 @checked
-def freedman_diaconis_bins(values: Any, *, max_bins: int | None = None) -> tuple[int, str]:
+def freedman_diaconis_bins(
+    values: Any, *, max_bins: Annotated[int, AtLeast(1)] | None = None
+) -> tuple[int, str]:
     """How many bins suit a column? Range / (2 IQR n^(-1/3)), rounded up; and the rule that was used.
 
     Where the quartiles agree, Sturges' rule takes over: ceil(log2 n) + 1.
@@ -36,8 +39,6 @@ def freedman_diaconis_bins(values: Any, *, max_bins: int | None = None) -> tuple
     known = known[np.isfinite(known)]
     if not len(known):
         raise ParameterError("There are no values to bin.")
-    if max_bins is not None and max_bins < 1:
-        raise ParameterError("max_bins must be at least 1.")
     low, high = np.quantile(known, (0.25, 0.75))
     reach = float(known.max() - known.min())
     if reach == 0:
@@ -99,7 +100,7 @@ _LEAST = 0.25  # of the average: what a place counts as that may not occur
 
 
 @checked
-def invariant_pram_epsilon(counts: Any, theta: float) -> float:
+def invariant_pram_epsilon(counts: Any, theta: Annotated[float, Share()]) -> float:
     """Which local epsilon has the invariant matrix P_ii = 1 - theta T_min / T_i of these counts?
 
     It is computed from the whole matrix. The closed form of the literature, by the two largest counts, is too small
@@ -122,15 +123,13 @@ def invariant_pram_epsilon(counts: Any, theta: float) -> float:
     (2.590267, 4.6052)
     """
     known = _known(counts)
-    if not 0 <= theta <= 1:
-        raise ParameterError("theta must lie between 0 and 1.")
     if len(known) < 2:
         return 0.0
     return local_epsilon(one_step_invariant(known, theta))
 
 
 @checked
-def invariant_pram_theta(counts: Any, epsilon: float) -> float:
+def invariant_pram_theta(counts: Any, epsilon: Annotated[float, Above(0)]) -> float:
     """Which strength gives the invariant matrix of these counts this local epsilon?
 
     Examples
@@ -138,8 +137,6 @@ def invariant_pram_theta(counts: Any, epsilon: float) -> float:
     >>> round(invariant_pram_theta([50, 30, 20], 3.0), 6)
     0.213503
     """
-    if epsilon <= 0:
-        raise ParameterError("epsilon must be above 0.")
     return theta_for_epsilon(_known(counts), epsilon)
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array
+from discreet.core.constraints import Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
@@ -85,7 +86,8 @@ class RankOverSites:
 
 @checked
 def rank_over_sites(
-    sites: Any, column: str, *, domain: tuple[float, float], rank: int | None = None, share: float | None = None,
+    sites: Any, column: str, *, domain: tuple[float, float], rank: int | None = None,
+    share: Annotated[float, Share()] | None = None,
     precision: float = 1.0, backend: Literal["sums", "mpyc"] = "sums", transport: Any = None, seed: Seed = None,
 ) -> RankOverSites:  # fmt: skip
     """Which value has this rank among the values of all sites together?
@@ -119,8 +121,6 @@ def rank_over_sites(
     """
     if (rank is None) == (share is None):
         raise ParameterError("Give a rank, or the share of values that lie at or below: one of the two.")
-    if share is not None and not 0 <= share <= 1:
-        raise ParameterError("share must lie between 0 and 1.")
     grid = Grid.between(domain, precision)
     layout = rows_of(sites, [column], seed)
     central = Party("coordinator", Masks(seed))

@@ -9,11 +9,12 @@ import warnings
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -93,15 +94,16 @@ class SecureMLE:
     True
     """
 
+    @checked
     def __init__(
         self, layout: Any, *, mode: Literal["secure", "plain", "sufficient"] = "secure",
-        noise_scale: float | None = None,
-        max_evaluations: int | None = None, margin: float = 10.0,
-        optimizer: Literal["scoring", "L-BFGS-B"] = "scoring", tol: float = 1e-8, chunk_rows: int = 16_384,
+        noise_scale: Annotated[float, AtLeast(0)] | None = None,
+        max_evaluations: Annotated[int, AtLeast(1)] | None = None, margin: Annotated[float, Above(0)] = 10.0,
+        optimizer: Literal["scoring", "L-BFGS-B"] = "scoring", tol: Annotated[float, Above(0)] = 1e-8,
+        chunk_rows: Annotated[int, AtLeast(1)] = 16_384,
         evaluations: str | Path | None = None, transport: Transport | None = None, keep: bool = False,
         seed: Seed = None,
     ) -> None:  # fmt: skip
-        _check(mode, noise_scale, max_evaluations, margin, optimizer, tol, chunk_rows)
         self.layout = laid_out(layout, seed=seed)
         self.mode, self.margin, self.optimizer, self.tol, self.chunk_rows = (
             mode,
@@ -395,19 +397,6 @@ def _check_joined(run: Coordinator) -> None:
     digests = {told[2] for told in run.joined.values()}
     if len(digests) != 1:
         raise InputError("The rows do not link one to one: the holders do not have the same people.")
-
-
-@checked
-def _check(  # noqa: PLR0917
-    mode: Literal["secure", "plain", "sufficient"], noise_scale: float | None, max_evaluations: int | None,
-    margin: float, optimizer: Literal["scoring", "L-BFGS-B"], tol: float, chunk_rows: int,
-) -> None:  # fmt: skip
-    if noise_scale is not None and noise_scale < 0:
-        raise ParameterError("noise_scale must be 0 or more.")
-    if max_evaluations is not None and max_evaluations < 1:
-        raise ParameterError("max_evaluations must be at least 1.")
-    if margin <= 0 or tol <= 0 or chunk_rows < 1:
-        raise ParameterError("margin and tol must be above 0, and chunk_rows at least 1.")
 
 
 # Evaluations that were made, kept in a file: a fit that failed goes on without asking the sites again.

@@ -10,12 +10,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
@@ -286,7 +287,8 @@ def sum_over(
 @checked
 def secure_sum(
     values: Any, *, mask: Literal["ring", "gaussian"] = "ring", mask_scale: float | None = None, ring_bits: int = 64,
-    frac_bits: int = 24, rounds: int = 1, coordinator: bool = False, backend: Literal["shares", "mpyc"] = "shares",
+    frac_bits: int = 24, rounds: Annotated[int, AtLeast(1)] = 1, coordinator: bool = False,
+    backend: Literal["shares", "mpyc"] = "shares",
     keep: bool = False, seed: Seed = None,
 ) -> Answer:  # fmt: skip
     """What do the private numbers of three or more parties add up to?
@@ -328,8 +330,6 @@ def secure_sum(
         for name, one in by_party(values, "values").items()
     }
     shape = _same_shape(arrays)
-    if rounds < 1:
-        raise ParameterError("rounds must be at least 1.")
     many = len(arrays) + coordinator
     if many < FEWEST:
         raise ParameterError(

@@ -9,11 +9,12 @@ hands over exactly one entry. It shows what the protocol gives and costs; it is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -113,7 +114,7 @@ class _Transferring(Role):
 
 @checked
 def secure_sufficient_statistics(
-    t: Callable[..., Any], X1: Any, X2: Any, *, s: int = 100,
+    t: Callable[..., Any], X1: Any, X2: Any, *, s: Annotated[int, AtLeast(2)] = 100,
     decoy_sampler: Callable[[Any, int, np.random.Generator], Any] | None = None, keep: bool = False, seed: Seed = None,
 ) -> Answer:  # fmt: skip
     """What does a statistic of pairs of values add up to over the people of two parties?
@@ -148,8 +149,6 @@ def secure_sufficient_statistics(
     """
     one, two = (_matrix(data, name) for data, name in ((X1, "party 1"), (X2, "party 2")))
     check_rows([len(one), len(two)])
-    if s < 2:
-        raise ParameterError("s must be at least 2: one candidate is the true one.")
     rng = generator(seed, "decoys")
     drawn = (decoy_sampler or _rows_at_random)(one, len(one) * (s - 1), rng)
     decoys = np.asarray(drawn, dtype=np.float64).reshape(len(one), s - 1, one.shape[1])
