@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from discreet.attack.success import (
 from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
+from discreet.core.constraints import Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -64,7 +65,7 @@ def inference(
     control: Microdata | None = None,
     attacks: int = 1_000,
     method: Method | Sequence[Method] | None = None,
-    tolerance: float = 0.05,
+    tolerance: Annotated[float, Share(below=True)] = 0.05,
     categorical: Sequence[str] = (),
     precision: Setting = None,
     progress: bool = False,
@@ -131,8 +132,6 @@ def inference(
     >>> found.figures["attack_rate"], round(found.figures["baseline_rate"], 1)
     (1.0, 0.5)
     """
-    if not 0 <= tolerance < 1:
-        raise ParameterError("tolerance must be a share from 0 to below 1.")
     methods = (
         METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
     )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
@@ -111,8 +112,8 @@ def train_graph_convolution(
     normalization: Normalization = "sym",
     train: npt.ArrayLike | None = None,
     learning_rate: float = 0.01,
-    epochs: int = 200,
-    dropout: float = 0.5,
+    epochs: Annotated[int, AtLeast(1)] = 200,
+    dropout: Annotated[float, Share(below=True)] = 0.5,
     decay: float = 5e-4,
     patience: int = 20,
     seed: int | None = None,
@@ -138,8 +139,6 @@ def train_graph_convolution(
     y = numbers_of(labels, "labels", least=0).astype(np.int64)
     if x.ndim != 2 or len(y) != len(x):
         raise ParameterError("features must have one row and labels one class a node.")
-    if not 0 <= dropout < 1 or epochs < 1:
-        raise ParameterError("dropout must be a share below 1, and epochs 1 or more.")
     rng = generator(seed, "graph-convolution")
     mixing = mixed_neighbors(adjacency, normalization)
     if train is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from discreet.attack.success import OPINION, REFERENCE, RISK_FIGURES, Tally, mea
 from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -60,7 +61,7 @@ def linkability(
     released: Microdata,
     *,
     columns: tuple[Sequence[str], Sequence[str]] | None = None,
-    neighbors: int = 1,
+    neighbors: Annotated[int, AtLeast(1)] = 1,
     control: Microdata | None = None,
     attacks: int = 2_000,
     categorical: Sequence[str] = (),
@@ -121,8 +122,6 @@ def linkability(
     >>> linkability(people, people, columns=(["a", "b"], ["c", "d"]), control=others, seed=1).value > 0.95
     True
     """
-    if neighbors < 1:
-        raise ParameterError("neighbors must be at least 1.")
     sides = _sides(original, released, control, columns)
     victims = victims_of(
         original,

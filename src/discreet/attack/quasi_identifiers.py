@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -49,8 +50,8 @@ def quasi_identifier_attack(
     *,
     known: str | Sequence[str] | None = None,
     secret: str | Sequence[str] | None = None,
-    bins: int = 20,
-    least: int = _FEW,
+    bins: Annotated[int, AtLeast(2)] = 20,
+    least: Annotated[int, AtLeast(1)] = _FEW,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -113,8 +114,6 @@ def quasi_identifier_attack(
     others = [name for name in files.named(secret) if name not in keys]
     if not others:
         raise ParameterError("There is no other column to be learned.")
-    if bins < 2 or least < 1:
-        raise ParameterError("bins must be at least 2 and least at least 1.")
     codings = {name: Coding(files.real[name], len(files.real) + 1, None) for name in keys}
     codings |= {name: Coding(files.real[name], bins, None) for name in others}
     real = pl.DataFrame({name: codings[name].codes(files.real[name]) for name in (*keys, *others)})

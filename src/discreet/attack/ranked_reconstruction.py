@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ from discreet.attack.counting_queries import Coded, Query, Schema, coded_queries
 from discreet.attack.relaxed_projection import Device, Projection
 from discreet.core.arrays import Flags, Floats, Integers, Singles
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -70,7 +71,7 @@ def reconstruct(
     queries: Sequence[Query],
     answers: Any,
     schema: Schema,
-    n: int,
+    n: Annotated[int, AtLeast(1)],
     *,
     method: Literal["relaxed", "exact"] = "relaxed",
     tolerance: float = 0.0,
@@ -78,7 +79,7 @@ def reconstruct(
     runs: int = 100,
     rows: int = 1000,
     steps: int = 1000,
-    learning_rate: float = 0.1,
+    learning_rate: Annotated[float, Above(0)] = 0.1,
     batch: int = 1024,
     prior: Any = None,
     draw: Literal["sample", "argmax"] = "sample",
@@ -155,8 +156,6 @@ def reconstruct(
     >>> found.figures["certain"], found.figures["solutions"]
     (1.0, 1)
     """
-    if n < 1:
-        raise ParameterError("n must be 1 or more: how many records there are, known from a published total.")
     coded = coded_queries(queries, schema)
     published = _published(answers, len(queries), n, tolerance, noisy)
     known = published.known
@@ -170,8 +169,6 @@ def reconstruct(
     for number, name in ((runs, "runs"), (rows, "rows"), (steps, "steps"), (batch, "batch")):
         if number < 1:
             raise ParameterError(f"{name} must be 1 or more.")
-    if learning_rate <= 0:
-        raise ParameterError("learning_rate must be more than 0.")
     start = None if prior is None else codes_of(records_of(prior, list(schema)), held)
     root = fresh_seed() if seed is None else seed
     low, high = published.low[known] / n, published.high[known] / n

@@ -7,7 +7,7 @@ takes the middle of the guesses (of numbers), or what most of them say (of label
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from discreet.attack.success import OPINION, RISK_FIGURES, Tally, measured
 from discreet.attack.victims import drawn, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -55,7 +56,7 @@ def attribute_reconstruction(
     control: Microdata | None = None,
     attacks: int = 1_000,
     method: Method = "nearest",
-    tolerance: float = 0.05,
+    tolerance: Annotated[float, Share(below=True)] = 0.05,
     categorical: Sequence[str] = (),
     seed: Seed = None,
 ) -> Measure:
@@ -113,8 +114,6 @@ def attribute_reconstruction(
         raise ParameterError(
             "attribute_reconstruction needs two releases or more; for one, inference asks the same question."
         )
-    if not 0 <= tolerance < 1:
-        raise ParameterError("tolerance must be a share from 0 to below 1.")
     names_checked(original, secret, "secret")
     given = None if known is None else names_checked(original, known, "known")
     columns = None if given is None else [secret, *(name for name in given if name != secret)]

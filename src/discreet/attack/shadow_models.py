@@ -10,7 +10,7 @@ them.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from discreet.attack.membership_inference import LIRA, Scores, roc_figures
 from discreet.attack.success import RISK_FIGURES, Tally, measured
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -64,9 +65,9 @@ def shadow_membership(
     original: Microdata,
     *,
     synthesizer: Synthesizer | str,
-    targets: int = 40,
+    targets: Annotated[int, AtLeast(1)] = 40,
     shadows: int = 64,
-    records: int = 500,
+    records: Annotated[int, AtLeast(10)] = 500,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -124,8 +125,6 @@ def shadow_membership(
         raise ParameterError("synthesizer must be a generator of discreet.synth, or the name of one.")
     if shadows < 8 or shadows % 2:
         raise ParameterError("shadows must be an even number of at least 8: half of them hold each target.")
-    if targets < 1 or records < 10:
-        raise ParameterError("targets must be at least 1, and records at least 10.")
     table = engine.collect(original, original.columns)
     names = compared_columns(original, original).names
     if table.height < 2 * records:

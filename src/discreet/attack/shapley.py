@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import InputError, ParameterError, load_extra, unknown_name
 from discreet.core.number_arrays import called, numbers_of
 from discreet.core.parameters import checked
@@ -105,7 +106,7 @@ def explain(
     method: Method = "exact",
     *,
     groups: Sequence[Sequence[int]] | None = None,
-    permutations: int = 64,
+    permutations: Annotated[int, AtLeast(2)] = 64,
     force: bool = False,
     allow_nan: bool = False,
     seed: int | None = None,
@@ -162,8 +163,6 @@ def explain(
         return _exact(game)
     if method == "linear":
         return _linear(game)
-    if permutations < 2:
-        raise ParameterError("permutations must be 2 or more: an error cannot be told from one.")
     return _by_permutations(game, permutations, generator(seed, "shapley", "permutations"))
 
 
@@ -467,8 +466,6 @@ def shap_explainer(
     >>> shap_explainer("exact").__name__
     'shap exact'
     """
-    if kind not in get_args(ShapKind):
-        raise ParameterError(unknown_name(str(kind), get_args(ShapKind), what="explainer of shap"))
     if kind in ("tree", "linear") and model is None:
         raise ParameterError(f"The {kind} explainer of shap looks into the model: give it as model=.")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,8 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
 from discreet.core.caveats import Caveat
 from discreet.core.citations import COHEN_NISSIM_2020
-from discreet.core.errors import InputError, ParameterError
+from discreet.core.constraints import AtLeast
+from discreet.core.errors import InputError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -107,9 +108,9 @@ def singling_out(
     released: Microdata,
     *,
     control: Microdata | None = None,
-    attacks: int = 500,
+    attacks: Annotated[int, AtLeast(1)] = 500,
     predicates: Predicates | None = None,
-    conditions: int = 4,
+    conditions: Annotated[int, AtLeast(2)] = 4,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     precision: Setting = None,
@@ -174,10 +175,6 @@ def singling_out(
     >>> found.value > 0.9, found.figures["control_rate"] < 0.1
     (True, True)
     """
-    if attacks < 1:
-        raise ParameterError("attacks must be at least 1.")
-    if conditions < 2:
-        raise ParameterError("conditions must be at least 2: a description of one column is 'univariate'.")
     victims = victims_of(
         original, released, control, columns=columns, categorical=categorical, precision=precision
     )

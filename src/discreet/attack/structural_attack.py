@@ -8,7 +8,7 @@ in other words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,8 @@ import polars as pl
 from discreet.attack.success import OPINION
 from discreet.core.arrays import Array, Floats
 from discreet.core.cards import Figure, measure
-from discreet.core.errors import InputError, ParameterError
+from discreet.core.constraints import AtLeast
+from discreet.core.errors import InputError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -53,7 +54,9 @@ _DEEPEST = 4  # levels of models within models
     },
 )
 @checked
-def model_structure(model: Any, X: Any, y: Any = None, *, threshold: int = 10) -> Measure:
+def model_structure(
+    model: Any, X: Any, y: Any = None, *, threshold: Annotated[int, AtLeast(1)] = 10
+) -> Measure:
     """What does a trained model hold of the people it was trained on?
 
     Parameters
@@ -90,8 +93,6 @@ def model_structure(model: Any, X: Any, y: Any = None, *, threshold: int = 10) -
     >>> model_structure(KNeighborsClassifier().fit(X, y), X, y).figures["memorized_rows"]
     20
     """
-    if threshold < 1:
-        raise ParameterError("threshold must be at least 1.")
     final, seen = _as_seen(model, X)
     rows = len(seen)
     memorized = _memorized(final, seen)
