@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from discreet.core import index
+from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
     from discreet.core.results import Measure
@@ -267,6 +268,8 @@ class Card:
         ``"risk"`` or ``"utility"``.
     function
         The measure itself.
+    takes
+        The files and settings it takes, as its signature has them.
     title
         The name as a reader would write it.
     question
@@ -295,6 +298,7 @@ class Card:
     name: str
     room: str
     function: Callable[..., Measure]
+    takes: Takes
     title: str
     question: str
     headline: str = ""
@@ -315,6 +319,10 @@ class Card:
     def is_second_name(self) -> bool:
         """Whether it is another question to a function that has a card under its own name."""
         return self.function.__name__ != self.name
+
+    def ask(self, request: Request) -> Measure:
+        """Ask the measure: every door does so here."""
+        return ask(self.function, request)
 
     def figure(self, name: str) -> Figure | None:
         """Return what the card says about a figure, or about a column of its tables."""
@@ -358,6 +366,7 @@ def measure(
             name=called,
             room=room or function.__module__.split(".")[1],
             function=function,
+            takes=takes_of(function),
             title=title or in_words(called),
             question=question or (inspect.getdoc(function) or "").partition("\n")[0],
             headline=headline,

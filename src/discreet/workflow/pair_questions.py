@@ -16,6 +16,7 @@ from discreet.core.cards import UNSET, Card, OfPair, all_cards
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.parameters import check, function_hints
 from discreet.core.randomness import Seed, generator
+from discreet.core.requests import mean_of
 from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
@@ -238,7 +239,7 @@ class PairQuestion:
             released: Any = copies[0] if len(copies) == 1 else list(copies)
             found = self.ask(*formula, case.files.original, released, **given)
         else:
-            found = _mean([self.ask(case.files.original, copy, **given) for copy in copies])
+            found = mean_of([self.ask(case.files.original, copy, **given) for copy in copies])
         if note:
             found = replace(found, caveats=[note, *found.caveats])
             if self.needs.mended:
@@ -310,7 +311,7 @@ class PairQuestion:
             [(one.files.original, copy, one.files.holdout) for copy in one.files.copies]
             for one in (sample, whole)
         )
-        found = _mean([self.needs.past_memory(*files, given) for files in zip(ours, theirs, strict=True)])
+        found = mean_of([self.needs.past_memory(*files, given) for files in zip(ours, theirs, strict=True)])
         return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
 
 
@@ -358,24 +359,3 @@ def chosen(
         question.check_parameters(ruled, f"The policy, under [parameters.{question.name}]")
         found.append((question, {**own, **ruled}, question.name in named))
     return found
-
-
-def _mean(measures: Sequence[Measure]) -> Measure:
-    """Average a measure over copies, where it does not do so by itself; the tables are those of the first copy."""
-    first = measures[0]
-    if len(measures) == 1:
-        return first
-
-    def mean(values: Sequence[Any]) -> Any:
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        return float(np.mean(numbers)) if len(numbers) == len(values) else values[0]
-
-    return replace(
-        first,
-        value=mean([measure.value for measure in measures]),
-        figures={name: mean([measure.figures.get(name) for measure in measures]) for name in first.figures},
-        caveats=[
-            f"Means over {len(measures)} copies; the sentence, the pictures and the tables are of the first.",
-            *first.caveats,
-        ],
-    )
