@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -30,7 +30,7 @@ from discreet.attack.success import (
 )
 from discreet.attack.victims import MISSING, Victims, as_numbers, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.cards import Figure, OfPair, TwoFiles, measure
+from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.caveats import Caveat
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.errors import InputError, ParameterError
@@ -73,10 +73,6 @@ class Found:
         return counts
 
 
-def _settings(pair: TwoFiles) -> Mapping[str, Any]:
-    return {"control": pair.holdout}
-
-
 @measure(
     title="Singling out",
     headline="of the descriptions single somebody out because of the release",
@@ -95,10 +91,8 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
         "risk",
         usual=False,
         judged_by_holdout=True,
-        takes_copies=False,
         one_type=True,
         as_it_was=True,
-        settings=_settings,
     ),
 )
 @checked
