@@ -48,8 +48,8 @@ def _of_samples(
 ) -> Measure:
     """Mend what samples get wrong: a record drawn has lost the original it may be a copy of.
 
-    Whether the release keeps closer to the original than to the hold-out is asked of the files that they were drawn
-    from; what counts the originals that are hit or repeated is left out.
+    Whether the release keeps closer to the original than to the hold-out is asked of all people of these; what counts
+    the originals that are hit or repeated is left out.
     """
     figures = {
         name: None
@@ -57,11 +57,12 @@ def _of_samples(
         else figure
         for name, figure in found.figures.items()
     }
-    rows = engine.overview(engine.whole_of(released), ()).rows
+    rows = engine.overview(released, ()).rows
     if holdout is None:
         return replace(found, figures=figures, meaning=closeness_in_words(figures, rows))
-    whole = (engine.whole_of(data) for data in (original, released, holdout))
-    closer = share_closer_than_holdout(*whole, **settings)
+    closer = share_closer_than_holdout(
+        engine.whole_of(original), released, engine.whole_of(holdout), **settings
+    )
     figures["dcr_share_closer_than_holdout"] = closer.share
     return replace(found, value=closer.share, figures=figures, meaning=closeness_in_words(figures, rows))
 
