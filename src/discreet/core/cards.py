@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from discreet.core import index
+from discreet.core.parameters import fault, function_hints
 from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
@@ -290,6 +291,10 @@ class Card:
     def ask(self, request: Request) -> Measure:
         """Ask the measure: every door does so here."""
         return ask(self.function, request)
+
+    def fits(self, name: str, value: Any) -> bool:
+        """Whether a setting may have this value; of one that the measure does not have nothing is said here."""
+        return fault(value, function_hints(self.function).get(name, Any)) is None
 
     def figure(self, name: str) -> Figure | None:
         """Return what the card says about a figure, or about a column of its tables."""

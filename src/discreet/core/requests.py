@@ -170,10 +170,12 @@ def mean_of(measures: Sequence[Measure]) -> Measure:
     )
 
 
-def check_settings(measure: Callable[..., Any], settings: Mapping[str, Any], where: str) -> None:
-    """Refuse settings that a measure does not have, or whose values do not fit."""
-    takes = takes_of(measure)
+def check_settings(
+    measure: Callable[..., Any], settings: Mapping[str, Any], where: str, *, but: Sequence[str] = ()
+) -> None:
+    """Refuse settings that a measure does not have, that are not for users here, or whose values do not fit."""
+    options = [name for name in takes_of(measure).settings if name not in but]
     for name, value in settings.items():
-        if name not in takes.settings:
-            raise ParameterError(f"{where}: {unknown_name(name, takes.settings, what='parameter')}")
+        if name not in options:
+            raise ParameterError(f"{where}: {unknown_name(name, options, what='parameter')}")
         check(value, function_hints(measure).get(name, Any), name, where=where)
