@@ -79,7 +79,7 @@ def left_hands(data: Microdata) -> Measure:
     headline="hands changed",
     chapter="joint",
     figures={"value": Figure(unit="share", better="lower", summary=True)},
-    compare=OfPair(99, "risk", takes_copies=False),
+    compare=OfPair(99, "risk"),
     study=OfStudy(99),
 )
 def changed_hands(original: Microdata, released: Microdata) -> Measure:

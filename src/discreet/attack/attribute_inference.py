@@ -39,7 +39,7 @@ from discreet.pairs.side_by_side import names_checked
 
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
-    return {"control": pair.holdout, "secret": list(pair.sensitive) or None, "known": list(pair.columns)}
+    return {"secret": list(pair.sensitive) or None, "known": list(pair.columns)}
 
 
 @measure(
@@ -51,9 +51,7 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     work="whole-file",
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
-    compare=OfPair(
-        62, "risk", usual=False, judged_by_holdout=True, takes_copies=False, one_type=True, settings=_settings
-    ),
+    compare=OfPair(62, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
 )
 @checked
 def inference(

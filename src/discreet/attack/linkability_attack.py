@@ -31,7 +31,7 @@ from discreet.numerics.distance.space import Distance, MixedSpace
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     first, second = _halves(pair.keys, pair.columns)
-    return {"control": pair.holdout, "columns": (list(first), list(second))}
+    return {"columns": (list(first), list(second))}
 
 
 def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -51,9 +51,7 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
     work="whole-file",
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
-    compare=OfPair(
-        61, "risk", usual=False, judged_by_holdout=True, takes_copies=False, one_type=True, settings=_settings
-    ),
+    compare=OfPair(61, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
 )
 @checked
 def linkability(

@@ -12,7 +12,7 @@ believed, is chosen on one half of the people and judged on the other, so that n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from discreet import engine
 from discreet.attack.success import RISK_FIGURES, Tally, measured
 from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.cards import Figure, OfPair, TwoFiles, measure
+from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -45,10 +45,6 @@ LIRA = (
 FALSE_ALARMS = (0.001, 0.01)
 
 
-def _settings(pair: TwoFiles) -> Mapping[str, Any]:
-    return {"holdout": pair.holdout}
-
-
 class Scores(NamedTuple):
     """How much an attacker thinks that each person was in the file: of those who were, and of those who were not."""
 
@@ -69,9 +65,7 @@ class Scores(NamedTuple):
         "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
         "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
     },
-    compare=OfPair(
-        63, "risk", usual=False, judged_by_holdout=True, takes_copies=False, one_type=True, settings=_settings
-    ),
+    compare=OfPair(63, "risk", usual=False, judged_by_holdout=True, one_type=True),
 )
 @checked
 def membership(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -30,7 +30,7 @@ from discreet.attack.success import (
 )
 from discreet.attack.victims import MISSING, Victims, as_numbers, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.cards import Figure, OfPair, TwoFiles, measure
+from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.caveats import Caveat
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast
@@ -74,10 +74,6 @@ class Found:
         return counts
 
 
-def _settings(pair: TwoFiles) -> Mapping[str, Any]:
-    return {"control": pair.holdout}
-
-
 @measure(
     title="Singling out",
     headline="of the descriptions single somebody out because of the release",
@@ -96,10 +92,8 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
         "risk",
         usual=False,
         judged_by_holdout=True,
-        takes_copies=False,
         one_type=True,
         as_it_was=True,
-        settings=_settings,
     ),
 )
 @checked

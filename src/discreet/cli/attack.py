@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import options
-from discreet.cli.one_measure import SEED, arguments, detail_table, hand_out
+from discreet.cli.one_measure import SEED, answer, detail_table, hand_out, measure_called
 from discreet.cli.source import Source, takes_source
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.core.results import Measure
+    from discreet.core.cards import Card
+    from discreet.core.requests import FileRole
 
 
 @takes_source()
@@ -64,53 +63,35 @@ def attack(
     json: options.AsJson = False,
 ) -> None:
     """Run one attack against a release, beside the same attack on people who are not in it."""
-    run = _attack(name)
-    takes = inspect.signature(run).parameters
+    from discreet.core.requests import Request
+
+    card = measure_called("attack", name, what="attack on a file")
     options.check_report(html)
     data = source.read()
-    files: dict[str, Any] = {}
+    files: dict[FileRole, Any] = {"original": data}
     if released:
-        many = "Sequence[Microdata]" in str(takes["released"].annotation) if "released" in takes else False
-        if len(released) > 1 and not many:
+        if len(released) > 1 and card.takes.copies == "one":
             raise ParameterError(f"{name} takes one --released file; run it for each.")
-        read = [source.read_other(file) for file in released]
-        files["released"] = read if many else read[0]
+        files["released"] = [source.read_other(file) for file in released]
     if control:
-        files["control"] = source.read_other(control)
+        files["holdout"] = source.read_other(control)
     settings = options.settings(setting)
     given = {
-        "secret": _secret(name, options.columns(secret), takes),
+        "secret": _secret(name, options.columns(secret), card),
         "known": options.columns(known),
-        "columns": _columns(columns, takes),
+        "columns": _columns(columns, card),
         "attacks": attacks,
     }
     settings |= {option: value for option, value in given.items() if value is not None}
-    if "seed" in takes:
-        settings.setdefault("seed", seed)
-    if "progress" in takes:
-        settings.setdefault("progress", not json)
-    found = run(data, **arguments(name, run, files, settings))
+    request = Request(files, {"seed": seed, "progress": not json}, settings)
+    found = answer(name, card, request, holdout="control")
     tables = [detail_table(found, item, overwrite=overwrite) for item in detail or ()]
     hand_out(found, data, tables, html=html, json=json, overwrite=overwrite)
 
 
-def _attack(name: str) -> Callable[..., Measure]:
-    from discreet.core.cards import all_cards
-
-    plain = name.removeprefix("attack.").replace("-", "_")
-    known = {
-        card.name: card.function
-        for card in all_cards("attack")
-        if "original" in inspect.signature(card.function).parameters
-    }
-    if plain not in known:
-        raise ParameterError(unknown_name(plain, known, what="attack on a file"))
-    return known[plain]
-
-
-def _secret(name: str, given: list[str] | None, takes: Any) -> Any:
+def _secret(name: str, given: list[str] | None, card: Card) -> Any:
     """Read the columns to be guessed: a list, or one name where an attack guesses one column at a time."""
-    if given is None or "secret" not in takes or str(takes["secret"].annotation) != "str":
+    if given is None or card.fits("secret", given):
         return given
     if len(given) != 1:
         raise ParameterError(
@@ -119,14 +100,15 @@ def _secret(name: str, given: list[str] | None, takes: Any) -> Any:
     return given[0]
 
 
-def _columns(given: list[str] | None, takes: Any) -> Any:
+def _columns(given: list[str] | None, card: Card) -> Any:
     """Read the columns: one list, or two where an attack has two sides."""
     if not given:
         return None
-    if "columns" in takes and "tuple" in str(takes["columns"].annotation):
-        if len(given) != 2:
-            raise ParameterError(
-                "Give --columns twice: what the one file of the attacker knows, and what the other."
-            )
-        return tuple(options.columns([side]) for side in given)
-    return options.columns(given)
+    listed = options.columns(given)
+    if card.fits("columns", listed):
+        return listed
+    if len(given) != 2:
+        raise ParameterError(
+            "Give --columns twice: what the one file of the attacker knows, and what the other."
+        )
+    return tuple(options.columns([side]) for side in given)

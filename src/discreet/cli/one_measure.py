@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,46 +11,47 @@ from discreet.cli.printing import say
 from discreet.core.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
+    from discreet.core.cards import Card
+    from discreet.core.requests import Request
     from discreet.core.results import Measure
     from discreet.microdata import Microdata
 
 # As in assess: the same command gives the same figures, unless another seed is set.
 SEED = 0
-SLOTS = {"released": ("released", "next"), "control": ("control", "holdout")}
-"""What a file is called in Python that goes by one option on the command line."""
-_FILES = ("released", "next", "population", "holdout", "control", "reference")
 
 
-def arguments(
-    name: str, measure: Callable[..., Measure], files: Mapping[str, Any], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Put files and settings where the measure wants them, and refuse what it does not take."""
-    from discreet.core.parameters import check, function_hints
+def measure_called(room: str, name: str, *, what: str) -> Card:
+    """Find a measure of a file by its name on the command line."""
+    from discreet.core.cards import all_cards
 
-    known = inspect.signature(measure).parameters
-    arguments = dict(settings)
-    for role, data in files.items():
-        slot = next((slot for slot in SLOTS.get(role, (role,)) if slot in known), None)
-        if slot is None:
-            raise ParameterError(f"{name} takes no --{role} file. Leave it out.")
-        arguments[slot] = data
-    for setting in settings:
-        if setting not in known:
-            takes = [parameter for parameter in list(known)[1:] if parameter not in _FILES]
-            raise ParameterError(f"In --set: {unknown_name(setting, takes, what='parameter')}")
-        if setting in (*_FILES, next(iter(known))):
-            raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
-        check(settings[setting], function_hints(measure).get(setting, Any), setting, where="In --set")
-    for slot, option in (("released", "--released"), ("next", "--released"), ("population", "--population")):
-        needed = slot in known and known[slot].default is inspect.Parameter.empty
-        if needed and slot not in arguments:
-            raise ParameterError(f"{name} compares two files; name the other one with {option} FILE.")
-    for parameter in list(known.values())[1:]:
-        if parameter.default is inspect.Parameter.empty and parameter.name not in arguments:
+    plain = name.removeprefix(f"{room}.").replace("-", "_")
+    known = {card.name: card for card in all_cards(room) if "original" in card.takes.files}
+    if plain not in known:
+        raise ParameterError(unknown_name(plain, known, what=what))
+    return known[plain]
+
+
+def answer(name: str, card: Card, request: Request, *, holdout: str = "holdout") -> Measure:
+    """Ask a measure, and refuse what it does not take; ``holdout`` is the option for people who were not used."""
+    from discreet.core.requests import check_settings
+
+    takes, given = card.takes, request.settings
+    for role in request.files:
+        if role not in takes.files:
             raise ParameterError(
-                f"{name} needs '{parameter.name}': name it with --set {parameter.name}=VALUE."
+                f"{name} takes no --{holdout if role == 'holdout' else role} file. Leave it out."
             )
-    return arguments
+    for setting in given:
+        if setting in takes.files.values():
+            raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
+    check_settings(card.function, given, "In --set")
+    for role in ("released", "population"):
+        if takes.files.get(role) in takes.needed and role not in request.files:
+            raise ParameterError(f"{name} compares two files; name the other one with --{role} FILE.")
+    for setting in takes.settings:
+        if setting in takes.needed and setting not in given:
+            raise ParameterError(f"{name} needs '{setting}': name it with --set {setting}=VALUE.")
+    return card.ask(request)
 
 
 def detail_table(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Path]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import options
-from discreet.cli.one_measure import SEED, arguments, detail_table, hand_out
+from discreet.cli.one_measure import SEED, answer, detail_table, hand_out, measure_called
 from discreet.cli.source import Source, takes_source
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.core.results import Measure
+    from discreet.core.cards import Card
+    from discreet.core.requests import FileRole
 
 
 @takes_source()
@@ -50,36 +49,36 @@ def risk(
     json: options.AsJson = False,
 ) -> None:
     """Compute one measure of risk on a file, or between a file and its release."""
-    measure = _measure(name)
+    from discreet.core.requests import Request
+
+    card = _card(name)
     options.check_picture(plot)
     options.check_report(html)
     data = source.read()
-    others = {"released": released, "population": population, "holdout": holdout}
-    files = {role: source.read_other(path) for role, path in others.items() if path}
+    others: dict[FileRole, str | None] = {"released": released, "population": population, "holdout": holdout}
+    files: dict[FileRole, Any] = {
+        "original": data,
+        **{role: source.read_other(path) for role, path in others.items() if path},
+    }
     settings = options.settings(setting)
     if population_size is not None:
-        if "population_size" not in inspect.signature(measure).parameters:
+        if "population_size" not in card.takes.settings:
             raise ParameterError(f"{name} takes no --population-size. Leave it out.")
         settings["population_size"] = population_size
-    if "seed" in inspect.signature(measure).parameters:
-        settings.setdefault("seed", SEED)
-    found = measure(data, **arguments(name, measure, files, settings))
+    found = answer(name, card, Request(files, {"seed": SEED}, settings))
     tables = [detail_table(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
         options.write_picture(found.plot(), plot)
     hand_out(found, data, tables, html=html, json=json, overwrite=overwrite)
 
 
-def _measure(name: str) -> Callable[..., Measure]:
+def _card(name: str) -> Card:
     from discreet import risk as room
-    from discreet.core.cards import all_cards
+    from discreet.core.cards import card_of
 
     plain = name.removeprefix("risk.").replace("-", "_")
-    measures = {card.name: card.function for card in all_cards("risk")}
-    if plain in dir(room) and plain not in measures:
+    if plain in dir(room) and card_of(plain) is None:
         raise ParameterError(
             f"{plain} does not measure, it makes a release. Call discreet.risk.{plain} in Python."
         )
-    if plain not in measures:
-        raise ParameterError(unknown_name(plain, measures, what="measure"))
-    return measures[plain]
+    return measure_called("risk", name, what="measure")

@@ -17,10 +17,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from discreet.core import index
+from discreet.core.parameters import fault, function_hints
+from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
     from discreet.core.results import Measure
-    from discreet.microdata import Microdata
 
 
 Better = Literal["lower", "higher"] | float
@@ -131,17 +132,6 @@ class TwoFiles(Protocol):
     def wanted(self) -> tuple[str, ...]:
         """The columns that were to be compared, also those that one file lacks."""
 
-    @property
-    def holdout(self) -> Microdata | None:
-        """People who were not used to make the release."""
-
-
-Files = tuple["Microdata", "Microdata", "Microdata | None"]
-"""Original, release, and people who were not used to make it, where there are any."""
-
-UNSET: Any = object()
-"""A setting that is not to be given at all, although the comparison could."""
-
 
 @dataclass(frozen=True)
 class OfPair:
@@ -159,8 +149,6 @@ class OfPair:
         What must be there: named columns that both files have, linked records, a model, a target, two columns.
     judged_by_holdout
         Whether a rule on it can be judged only where there are people who were not used to make the release.
-    takes_copies
-        Whether it takes several synthetic copies at once; otherwise it is asked about each, and averaged.
     one_type
         Whether columns that are numbers in one file and labels in the other are left out.
     as_it_was
@@ -169,23 +157,14 @@ class OfPair:
         The most records it is asked about; larger files are sampled.
     effort
         How long it takes, roughly: 1 for counts, 2 for tables, 3 for models. A policy is judged the quick way first.
-    counted
-        Whether it counts queries where they are, although it looks at records together: what it cannot count it takes
-        from a sample by itself, and says so.
+    any_size
+        Whether it answers for files of any size, although it looks at records together: what it cannot count where the
+        data is it takes from a sample by itself, or leaves undefined, and says so.
     by_size
         Whether its headline depends on the number of records, so that a sample has another one than the whole files.
     settings
-        Parameters that differ from the defaults of the measure, because here it is one of many.
-    mended
-        What samples get wrong is put right here: it is given the answer, the pair, original and first copy before they
-        were sampled, and the settings.
-    over_all
-        What a sample of two queries says is said of all their records here, where that can be counted: it is given the
-        answer, the sample of original and release, the queries, and the settings.
-    past_memory
-        What is asked instead where the files are too large to hold, of a measure that a sample would answer wrongly: it
-        is given a sample of original, release and hold-out (or None), the files themselves, and the settings. It says
-        what it cannot answer there.
+        Parameters that differ from the defaults of the measure, because here it is one of many; None takes away what
+        the comparison would give.
     """
 
     order: int
@@ -198,23 +177,13 @@ class OfPair:
     target: bool = False
     two_columns: bool = False
     judged_by_holdout: bool = False
-    takes_copies: bool = True
     one_type: bool = False
     as_it_was: bool = False
     most: int | None = None
     effort: int = 3
-    counted: bool = False
+    any_size: bool = False
     by_size: bool = False
     settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
-    mended: Callable[[Measure, TwoFiles, Microdata, Microdata, Mapping[str, Any]], Measure] | None = None
-    over_all: (
-        Callable[
-            [Measure, tuple[Microdata, Microdata], tuple[Microdata, Microdata], Mapping[str, Any]],
-            Measure | None,
-        ]
-        | None
-    ) = None
-    past_memory: Callable[[Files, Files, Mapping[str, Any]], Measure] | None = None
 
 
 @dataclass(frozen=True)
@@ -267,6 +236,8 @@ class Card:
         ``"risk"`` or ``"utility"``.
     function
         The measure itself.
+    takes
+        The files and settings it takes, as its signature has them.
     title
         The name as a reader would write it.
     question
@@ -295,6 +266,7 @@ class Card:
     name: str
     room: str
     function: Callable[..., Measure]
+    takes: Takes
     title: str
     question: str
     headline: str = ""
@@ -315,6 +287,14 @@ class Card:
     def is_second_name(self) -> bool:
         """Whether it is another question to a function that has a card under its own name."""
         return self.function.__name__ != self.name
+
+    def ask(self, request: Request) -> Measure:
+        """Ask the measure: every door does so here."""
+        return ask(self.function, request)
+
+    def fits(self, name: str, value: Any) -> bool:
+        """Whether a setting may have this value; of one that the measure does not have nothing is said here."""
+        return fault(value, function_hints(self.function).get(name, Any)) is None
 
     def figure(self, name: str) -> Figure | None:
         """Return what the card says about a figure, or about a column of its tables."""
@@ -358,6 +338,7 @@ def measure(
             name=called,
             room=room or function.__module__.split(".")[1],
             function=function,
+            takes=takes_of(function),
             title=title or in_words(called),
             question=question or (inspect.getdoc(function) or "").partition("\n")[0],
             headline=headline,

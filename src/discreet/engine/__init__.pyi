@@ -144,7 +144,19 @@ from discreet.engine.sampled_records import (
     chance_by_unit as chance_by_unit,
 )
 from discreet.engine.sampled_records import (
+    drawn_from as drawn_from,
+)
+from discreet.engine.sampled_records import (
+    known_by as known_by,
+)
+from discreet.engine.sampled_records import (
     record_sample as record_sample,
+)
+from discreet.engine.sampled_records import (
+    sample_of as sample_of,
+)
+from discreet.engine.sampled_records import (
+    whole_of as whole_of,
 )
 from discreet.engine.spark import spark_tasks as spark_tasks
 from discreet.engine.summary_statistics import added_correlations as added_correlations

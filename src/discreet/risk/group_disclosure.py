@@ -39,7 +39,7 @@ from discreet.risk.value_classes import overlapping
         "common_cells": Figure("Cells that tell the same in both files"),
     },
     columns={"dimension": Figure("Number of keys")},
-    compare=OfPair(16, "risk", usual=False, keys=True, sensitive=True, takes_copies=False),
+    compare=OfPair(16, "risk", usual=False, keys=True, sensitive=True),
 )
 @checked
 def group_disclosure(

@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Integers
-from discreet.core.cards import UNSET, Figure, OfPair, TwoFiles, measure
+from discreet.core.cards import Figure, OfPair, TwoFiles, measure
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -43,7 +43,7 @@ WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     # The rows are in order unless there is an id.
-    return {"columns": list(pair.keys or pair.columns), "ids": pair.ids, "missing": UNSET}
+    return {"columns": list(pair.keys or pair.columns), "ids": pair.ids, "missing": None}
 
 
 @measure(
@@ -81,9 +81,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         "recall": Figure("Right links found", unit="share"),
         "precision": Figure("Links that are right", unit="share"),
     },
-    compare=OfPair(
-        18, "risk", linked=True, takes_copies=False, one_type=True, most=5_000, settings=_in_a_comparison
-    ),
+    compare=OfPair(18, "risk", linked=True, one_type=True, most=5_000, settings=_in_a_comparison),
 )
 @checked
 def linkage(

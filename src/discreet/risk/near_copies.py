@@ -103,7 +103,7 @@ _AS_GOOD_AS_EQUAL = 0.01
         "closer_low": Figure("Closer to the original than to the hold-out, at least"),
         "closer_high": Figure("Closer to the original than to the hold-out, at most"),
     },
-    compare=OfPair(19, "risk", takes_copies=False, one_type=True, effort=2),
+    compare=OfPair(19, "risk", one_type=True, effort=2),
 )
 @checked
 def near_copies(

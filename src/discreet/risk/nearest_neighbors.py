@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -40,11 +40,15 @@ from discreet.risk.shared_neighbors import neighbor_lists, sensitivity_table, sn
 
 
 def _of_samples(
-    found: Measure, pair: TwoFiles, original: Microdata, released: Microdata, settings: Mapping[str, Any]
+    found: Measure,
+    original: Microdata,
+    released: Microdata,
+    holdout: Microdata | None,
+    settings: Mapping[str, Any],
 ) -> Measure:
     """Mend what samples get wrong: a record drawn has lost the original it may be a copy of.
 
-    Whether the release keeps closer to the original than to the hold-out is asked again about everybody; what counts
+    Whether the release keeps closer to the original than to the hold-out is asked of all people of these; what counts
     the originals that are hit or repeated is left out.
     """
     figures = {
@@ -54,11 +58,10 @@ def _of_samples(
         for name, figure in found.figures.items()
     }
     rows = engine.overview(released, ()).rows
-    if pair.holdout is None:
+    if holdout is None:
         return replace(found, figures=figures, meaning=closeness_in_words(figures, rows))
-    known = {name: settings[name] for name in ("columns", "categorical", "precision") if name in settings}
     closer = share_closer_than_holdout(
-        original, released, pair.holdout, distance=settings.get("distance", "gower"), **known
+        engine.whole_of(original), released, engine.whole_of(holdout), **settings
     )
     figures["dcr_share_closer_than_holdout"] = closer.share
     return replace(found, value=closer.share, figures=figures, meaning=closeness_in_words(figures, rows))
@@ -145,7 +148,7 @@ def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
         "sni": Figure("Shared neighbor index (SNI)", unit="share", better="lower", summary=True),
         "sni_noise_share": Figure("Share outside every cluster", unit="share"),
     },
-    compare=OfPair(21, "risk", takes_copies=False, one_type=True, most=5_000, mended=_of_samples),
+    compare=OfPair(21, "risk", one_type=True, most=5_000),
     study=OfStudy(7),
 )
 @checked
@@ -293,7 +296,7 @@ def neighbors(
             progress=progress,
         )
         figures.update(against)
-    return Measure(
+    found = Measure(
         name="neighbors",
         value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
         figures=figures,
@@ -341,6 +344,11 @@ def neighbors(
             sensitivity=lambda: engine.like(released, sensitivity_table(clustered)),
         ),
     )
+    files = [original, released, *([] if holdout is None else [holdout])]
+    if all(engine.whole_of(data) is data for data in files):
+        return found
+    asked = {"columns": columns, "categorical": categorical, "distance": distance, "precision": precision}
+    return _of_samples(found, original, released, holdout, asked)
 
 
 @dataclass(frozen=True)

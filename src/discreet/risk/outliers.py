@@ -57,7 +57,7 @@ from discreet.risk.fuzzy_match import Attack, Comparison, Kind, attack
         "matched_share_excess": Figure("Share with a match, beyond chance", unit="share"),
     },
     columns={"variant": Figure("Release")},
-    compare=OfPair(17, "risk", usual=False, takes_copies=False, one_type=True),
+    compare=OfPair(17, "risk", usual=False, one_type=True),
 )
 @checked
 def outliers(

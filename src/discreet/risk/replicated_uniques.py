@@ -294,7 +294,7 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
         "shared_records": Figure("Released records that stand out like a real person"),
         "shared_msus": Figure("Ways to stand out that both files have"),
     },
-    compare=OfPair(15, "risk", usual=False, keys=True, takes_copies=False),
+    compare=OfPair(15, "risk", usual=False, keys=True),
 )
 @checked
 def replicated_special_uniques(

@@ -74,7 +74,7 @@ _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
             ),
         ),
     ),
-    compare=OfPair(4, "utility", two_columns=True, effort=2, counted=True),
+    compare=OfPair(4, "utility", two_columns=True, effort=2, any_size=True),
     study=OfStudy(5),
 )
 @checked

@@ -27,26 +27,15 @@ from discreet.utility.column_loss import (
 )
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
+from discreet.utility.sampled_measures import MOST_CELLS, SAMPLED, drawn_pair, of_sample, past_memory
 from discreet.utility.table_distances import Closed
 
 _MOST_NAMED = 5
-_MOST_CELLS, _SAMPLED = 10**8, 100_000
-"""Cells of a query that are held at once, and records of the sample that is drawn of a larger one."""
+_MOST_CELLS, _SAMPLED = MOST_CELLS, SAMPLED
 
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     return {"columns": list(pair.wanted), "ids": pair.ids, "aligned": None if pair.ids else pair.linked}
-
-
-def _over_all_records(
-    found: Measure,
-    sample: tuple[Microdata, Microdata],
-    files: tuple[Microdata, Microdata],
-    settings: Mapping[str, Any],
-) -> Measure | None:
-    from discreet.utility.counted_loss import over_all_records
-
-    return over_all_records(found, sample, files, settings)
 
 
 @measure(
@@ -110,11 +99,10 @@ def _over_all_records(
     compare=OfPair(
         1,
         "utility",
-        takes_copies=False,
         as_it_was=True,
         effort=2,
         settings=_in_a_comparison,
-        over_all=_over_all_records,
+        any_size=True,
     ),
 )
 @checked
@@ -212,11 +200,9 @@ def information_loss(
     """
     _checked(level, divisor, closed, groups)
     original.need_plain_names()
-    if engine.is_lazy(original) and engine.is_lazy(released) and _too_large(original, released):
-        asked = {
-            name: value for name, value in locals().items() if name not in ("original", "released", "ids")
-        }
-        return _past_memory(original, released, ids, asked)
+    if past_memory(original, released, _MOST_CELLS):
+        asked = {name: value for name, value in locals().items() if name not in ("original", "released")}
+        return _counted(original, released, asked)
     roles = original.roles
     weight = engine.resolve_weight(original, weight)
     wanted = tuple(roles.keys if keys is None else ((keys,) if isinstance(keys, str) else keys))
@@ -288,28 +274,17 @@ def information_loss(
     )
 
 
-def _too_large(*files: Microdata) -> bool:
-    return max(engine.overview(data, ()).rows * len(data.columns) for data in files) > _MOST_CELLS
-
-
-def _past_memory(
-    original: Microdata, released: Microdata, ids: str | None, settings: Mapping[str, Any]
-) -> Measure:
+def _counted(original: Microdata, released: Microdata, settings: Mapping[str, Any]) -> Measure:
     """Add up over all records what can be, and measure a stated sample for the rest."""
     from discreet.utility.counted_loss import over_all_records
-    from discreet.utility.sampled_measures import drawn_pair, on_sample
 
-    tables, many = drawn_pair(original, released, _SAMPLED, ids=ids, seed=0)
-    sample = original.with_frame(tables[0]), released.with_frame(tables[1])
-    found = information_loss(*sample, ids=ids, **settings)
-    counted = (
-        over_all_records(found, sample, (original, released), settings)
-        if ids or len(set(many)) == 1
-        else None
-    )
+    sample, many = drawn_pair(original, released, _SAMPLED, ids=settings["ids"], seed=0)
+    found = information_loss(*sample, **settings)
+    linked = settings["ids"] or len(set(many)) == 1
+    counted = over_all_records(found, sample, (original, released), settings) if linked else None
     if counted is not None:
         return counted
-    return on_sample(information_loss, original, released, rows=_SAMPLED, ids=ids, settings=settings, seed=0)
+    return of_sample(information_loss, found, sample, many, settings)
 
 
 def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.Series] | None) -> float:

@@ -32,7 +32,7 @@ Importance = Literal["impurity", "permutation"]
     chapter="specific",
     place=4,
     figures={"value": Figure(better="lower"), "change": Figure(better="lower", summary=True)},
-    compare=OfPair(10, "utility", usual=False, target=True, takes_copies=False, one_type=True),
+    compare=OfPair(10, "utility", usual=False, target=True, one_type=True),
 )
 @checked
 def gini_change(

@@ -15,7 +15,7 @@ from scipy import stats
 
 from discreet import engine
 from discreet.core.arrays import Floats
-from discreet.core.cards import Figure, Files, OfPair, OfStudy, measure
+from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -25,11 +25,15 @@ from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_re
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
 from discreet.numerics.distance.space import as_float
-from discreet.pairs.side_by_side import Agreed, plain_rows, side_by_side, stated_precision
+from discreet.pairs.side_by_side import Agreed, compared_columns, plain_rows, side_by_side, stated_precision
+from discreet.utility.sampled_measures import SAMPLED, drawn_pair, past_memory
 
 Scale = Literal["value", "range"]
+Files = tuple[Microdata, Microdata, Microdata | None]
+"""Original, release, and people who were not used to make it, where there are any."""
 
 _SLACK = 1e-12
+_TOLERANCE = 0.01
 
 
 def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Measure:
@@ -192,7 +196,7 @@ def _rounded(agreed: Agreed) -> list[str]:
         "copied_by_chance": Figure("By chance, if the release held new people"),
         "copied_beyond_chance": Figure("Of those people, beyond chance", unit="share", better="lower"),
     },
-    compare=OfPair(20, "risk", takes_copies=False, one_type=True, effort=2, past_memory=equal_rows),
+    compare=OfPair(20, "risk", one_type=True, effort=2, any_size=True),
     study=OfStudy(9),
 )
 @checked
@@ -200,7 +204,7 @@ def new_rows(
     original: Microdata,
     released: Microdata,
     *,
-    tolerance: float = 0.01,
+    tolerance: float = _TOLERANCE,
     tolerances: Sequence[float] | None = None,
     scale: Scale = "value",
     holdout: Microdata | None = None,
@@ -214,7 +218,8 @@ def new_rows(
     missing, and numbers that differ by at most the tolerance (the definition of SDMetrics' new-row score). One search
     finds the smallest tolerance that matches a record, and with it the whole curve.
 
-    A comparison of files that are too large to hold counts equal records alone, over all of both files, where they are.
+    Of two queries that are too large to hold (more than a hundred million cells) equal records alone are counted, over
+    all of both files, where they are.
 
     Parameters
     ----------
@@ -245,7 +250,7 @@ def new_rows(
         ``new_share_exact`` (tolerance 0), ``copied_share`` (the share of real records that are like no other and
         come back whole), ``new_share_holdout``, ``excess_matches`` (matched share beyond that of the hold-out),
         ``median_tolerance``. ``detail``: ``curve`` and ``records`` (nearest real record and the tolerance it takes).
-        In a comparison of files that are too large to hold, what depends on a tolerance is undefined unless that is 0.
+        Of files that are too large to hold, what depends on a tolerance is undefined unless that is 0.
         There are also ``new_share_by_chance`` (of new people, about), ``copied`` (how many people who are like no other
         come back whole), ``copied_by_chance`` (how many would if the release held new people) and
         ``copied_beyond_chance`` (the share of those people beyond that).
@@ -258,6 +263,18 @@ def new_rows(
     [0.8, 0.6, 0.4, 0.4]
     """
     steps = _checked(tolerance, tolerances, scale)
+    if past_memory(original, released):
+        sample, _ = drawn_pair(original, released, SAMPLED, ids=None, seed=0)
+        others = [released, *([] if holdout is None else [holdout])]
+        asked = {
+            "columns": compared_columns(original, others, columns).names,
+            "categorical": categorical,
+            "precision": precision,
+            "tolerance": None if tolerance == _TOLERANCE else tolerance,
+            "tolerances": tolerances,
+            "scale": None if scale == "value" else scale,
+        }
+        return equal_rows((*sample, None), (original, released, holdout), asked)
     compared, codes, tables, agreed = side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision, writing_only=True
     )

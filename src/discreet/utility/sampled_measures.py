@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata, require_microdata
 
+MOST_CELLS, SAMPLED = 10**8, 100_000
+"""Cells of a query that are held at once, and records of the sample that is drawn of a larger one."""
 _GROUPS = 10
 _T_OF_GROUPS = 2.262
 """The 97.5 percent point of Student's t with one degree of freedom fewer than groups."""
@@ -85,34 +87,58 @@ def on_sample(
         raise ParameterError(
             f"rows must be at least {_ENOUGH}: a smaller sample has no interval to speak of."
         )
-    files = (original, released)
-    tables, many = drawn_pair(original, released, rows, ids=ids, seed=seed)
-    key = () if ids is None else (ids,)
+    sample, many = drawn_pair(original, released, rows, ids=ids, seed=seed)
     given = {**(settings or {}), **({"ids": ids} if ids is not None else {})}
+    return of_sample(measure, measure(*sample, **given), sample, many, given)
 
-    def value_of(chosen: list[pl.DataFrame]) -> Measure:
-        ours, theirs = (data.with_frame(table) for data, table in zip(files, chosen, strict=True))
-        return measure(ours, theirs, **given)
 
-    tenths = [tenths_of(table, key) for table in tables]
+def of_sample(
+    measure: Callable[..., Measure],
+    found: Measure,
+    sample: tuple[Microdata, Microdata],
+    many: tuple[int, int],
+    settings: Mapping[str, Any],
+) -> Measure:
+    """Say of how many records the answer of a sample is, and how far off its headline may be for that reason."""
+    ids = settings.get("ids")
+    tables = [engine.whole_frame(data) for data in sample]
+    tenths = [tenths_of(table, () if ids is None else (ids,)) for table in tables]
 
     def without(own: int) -> Measure:
-        return value_of(
-            [table.filter(pl.Series(of != own)) for table, of in zip(tables, tenths, strict=True)]
+        rest = (
+            data.with_frame(table.filter(pl.Series(of != own)))
+            for data, table, of in zip(sample, tables, tenths, strict=True)
         )
+        return measure(*rest, **settings)
 
-    return with_interval(value_of(tables), without, (tables[0].height, many[0]))
+    sizes = [(table.height, all_of) for table, all_of in zip(tables, many, strict=True)]
+    return with_interval(found, without, sizes)
+
+
+def past_memory(original: Microdata, released: Microdata, most: int = MOST_CELLS) -> bool:
+    """Whether one of two files is a query that is too large to hold: known by a sample, or of so many cells."""
+    if any(engine.sample_of(data) is not None for data in (original, released)):
+        return True
+    if not (engine.is_lazy(original) and engine.is_lazy(released)):
+        return False
+    return max(engine.overview(data, ()).rows * len(data.columns) for data in (original, released)) > most
 
 
 def drawn_pair(
     original: Microdata, released: Microdata, rows: int, *, ids: str | None, seed: Seed
-) -> tuple[list[pl.DataFrame], list[int]]:
-    """Draw a random sample of two files, of linked ones the same records; and count the records of each file."""
+) -> tuple[tuple[Microdata, Microdata], tuple[int, int]]:
+    """Draw a random sample of two files, of linked ones the same records; and count the records of each file.
+
+    Queries that are known by a sample keep it.
+    """
     files = (original, released)
     for data in files:
         if ids is not None and ids not in data.schema:
             raise ColumnError(f"{unknown_name(ids, data.columns)} It was named in ids.")
-    many = [engine.overview(data, ()).rows for data in files]
+    many = (engine.overview(original, ()).rows, engine.overview(released, ()).rows)
+    known = engine.sample_of(original), engine.sample_of(released)
+    if known[0] is not None and known[1] is not None:
+        return (known[0], known[1]), many
     draws = KeyedDraws.of(int(generator(seed, "sample of a measure").integers(2**63)), "records")
     key = () if ids is None else (ids,)
     # Linked files share the chance, so that they share the records.
@@ -126,7 +152,7 @@ def drawn_pair(
         raise InputError(
             f"The sample has fewer than {_ENOUGH} records. Raise rows, or measure the whole files."
         )
-    return tables, many
+    return (original.with_frame(tables[0]), released.with_frame(tables[1])), many
 
 
 def tenths_of(table: pl.DataFrame, key: tuple[str, ...] = ()) -> Integers:
@@ -136,7 +162,7 @@ def tenths_of(table: pl.DataFrame, key: tuple[str, ...] = ()) -> Integers:
 
 
 def with_interval(
-    found: Measure, without: Callable[[int], Measure] | None, sizes: tuple[int, int]
+    found: Measure, without: Callable[[int], Measure] | None, sizes: Sequence[tuple[int, int]]
 ) -> Measure:
     """Say that a measure is of a sample, and how far off its headline may be for that reason.
 
@@ -148,9 +174,10 @@ def with_interval(
         Measures the sample again without a tenth of it; None where the headline of a sample is another than that of the
         file, because it depends on the number of records.
     sizes
-        The records of the sample, and of the file.
+        The records of the sample, and of the file: those that are named first.
     """
-    records, of_records = sizes
+    records, of_records = sizes[0]
+    left = max(0.0, 1 - min(drawn / all_of for drawn, all_of in sizes))
     values: list[float] = []
     for own in range(_GROUPS if without else 0):
         assert without is not None
@@ -169,7 +196,7 @@ def with_interval(
     if found.value is not None and len(values) == _GROUPS:
         spread = math.sqrt((_GROUPS - 1) / _GROUPS * float(((np.array(values) - np.mean(values)) ** 2).sum()))
         # What is left of the file beyond the sample makes the difference.
-        off = _T_OF_GROUPS * spread * math.sqrt(max(0.0, 1 - records / of_records))
+        off = _T_OF_GROUPS * spread * math.sqrt(left)
         low, high = float(found.value) - off, float(found.value) + off
         told = f"That of the whole file lies between {shown(low)} and {shown(high)} (95 in 100 times)."
     sample = {"records": records, "of_records": of_records, "low": low, "high": high}

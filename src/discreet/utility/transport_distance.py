@@ -36,7 +36,7 @@ Cost = Literal["sqeuclidean", "euclidean"]
         "baseline": Figure("Between two samples of the original"),
         "excess": Figure(better="lower", summary=True),
     },
-    compare=OfPair(11, "utility", usual=False, takes_copies=False),
+    compare=OfPair(11, "utility", usual=False),
 )
 @checked
 def transport(

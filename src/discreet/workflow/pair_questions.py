@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect as python_inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.cards import UNSET, Card, OfPair, all_cards
+from discreet.core.cards import Card, OfPair, all_cards
 from discreet.core.errors import InputError, ParameterError, unknown_name
-from discreet.core.parameters import check, function_hints
 from discreet.core.randomness import Seed, generator
+from discreet.core.requests import FileRole, Request, check_settings
 from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
@@ -23,8 +22,6 @@ from discreet.microdata import Microdata
 from discreet.utility.sampled_measures import tenths_of, with_interval
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.questions import HOLDOUT, LABELS, MODEL, TARGET, Lack
-
-_FILES = ("original", "released", "formula", "control", "holdout", "reference")
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ class PairCase:
                 return data
             rng = generator(self.seed, "compare", "sample", "all" if together else name)
             chosen = np.sort(rng.choice(rows, most, replace=False))
-            return data.with_frame(engine.collect(data, data.columns)[chosen])
+            return engine.drawn_from(data.with_frame(engine.collect(data, data.columns)[chosen]), data)
 
         copies = tuple(sampled(copy, f"copy {place}") for place, copy in enumerate(self.files.copies))
         holdout = None if self.files.holdout is None else sampled(self.files.holdout, "holdout")
@@ -158,19 +155,14 @@ class PairQuestion:
         return self.needs.side
 
     @property
-    def ask(self) -> Callable[..., Measure]:
-        """The measure itself."""
-        return self.card.function
-
-    @property
-    def counts(self) -> bool:
+    def any_size(self) -> bool:
         """Whether it can be asked of files that are too large to hold, because it counts them where they are."""
-        return self.card.work == "class-wise" or self.needs.counted
+        return self.card.work == "class-wise" or self.needs.any_size
 
     def gap(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
         if case.whole is not None:
-            if self.counts or self.needs.past_memory is not None:
+            if self.any_size:
                 return self.gap(case.whole, parameters)
             if self.side == "risk":
                 return (
@@ -215,34 +207,19 @@ class PairQuestion:
 
     def check_parameters(self, parameters: Mapping[str, Any], where: str) -> None:
         """Refuse a setting that the measure does not have."""
-        known = python_inspect.signature(self.ask).parameters
-        for name, value in parameters.items():
-            if name not in known or name in _FILES:
-                options = [option for option in known if option not in _FILES]
-                raise ParameterError(f"{where}: {unknown_name(name, options, what='parameter')}")
-            check(value, function_hints(self.ask).get(name, Any), name, where=where)
+        check_settings(self.card.function, parameters, where)
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""
         if case.whole is not None:
             return self._of_large(case, case.whole, parameters)
         case, mixed = self._as_seen(case)
-        whole = case
         case, note = (
             (case, None) if self.needs.most is None else case.at_most(self.needs.most, together=case.linked)
         )
-        given = self._given(case, parameters)
-        formula = [given.pop("formula", case.models)] if self.needs.models else []
-        copies = case.files.copies
-        if self.needs.takes_copies:
-            released: Any = copies[0] if len(copies) == 1 else list(copies)
-            found = self.ask(*formula, case.files.original, released, **given)
-        else:
-            found = _mean([self.ask(case.files.original, copy, **given) for copy in copies])
+        found = self.card.ask(self._request(case, parameters))
         if note:
             found = replace(found, caveats=[note, *found.caveats])
-            if self.needs.mended:
-                found = self.needs.mended(found, whole, whole.files.original, copies[0], given)
         return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
 
     def _as_seen(self, case: PairCase) -> tuple[PairCase, str | None]:
@@ -252,34 +229,31 @@ class PairQuestion:
             case = replace(case, files=replace(case.files, original=seen))
         return case.of_one_type() if self.needs.one_type else (case, None)
 
-    def _given(self, case: PairCase, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Collect the settings: those of the user or the policy before what the files offer."""
-        known = python_inspect.signature(self.ask).parameters
-        offered = {
+    def _request(self, case: PairCase, parameters: Mapping[str, Any]) -> Request:
+        """Give the files with what is known of them; the settings of the user or the policy go before."""
+        files: dict[FileRole, Any] = {
+            "original": case.files.original,
+            "released": list(case.files.copies),
+            "holdout": case.files.holdout,
+        }
+        defaults = {
+            "formula": case.models,
             "columns": list(case.files.columns),
             "categorical": [name for name in case.categorical if name in case.files.columns],
             "keys": list(case.keys) or None,
             "sensitive": list(case.sensitive) or None,
-            "holdout": case.files.holdout,
             "missing": case.missing if case.missing != "wildcard" else None,
             "precision": case.precision,
             "seed": case.seed,
             "progress": False,
         }
-        given = {name: value for name, value in offered.items() if name in known and value is not None}
-        given |= self.needs.settings(case) if self.needs.settings else {}
-        given |= parameters
-        return {name: value for name, value in given.items() if value is not UNSET}
+        usual = self.needs.settings(case) if self.needs.settings else {}
+        return Request(files, {**defaults, **usual}, parameters)
 
     def _of_large(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:
-        """Count the whole files where they are, or measure the sample and say how far off that may be."""
-        if self.counts or self.needs.past_memory is not None:
-            found = self.answer(whole, parameters) if self.counts else self._past(case, whole, parameters)
-            if not case.sampled_only:
-                return found
-            listed = ", ".join(map(repr, case.sampled_only))
-            said = f"Left out here, because their values cannot be brought to one form where the data is: {listed}."
-            return replace(found, caveats=[said, *found.caveats])
+        """Let a measure of any size count the whole files, or measure the sample and say how far off that may be."""
+        if self.any_size:
+            return self._of_whole(case, whole, parameters)
         held = replace(case, whole=None)
         sizes = min(zip(held.sizes, whole.sizes, strict=True), key=lambda pair: pair[0] / pair[1])
 
@@ -287,31 +261,33 @@ class PairQuestion:
             return self.answer(held.without_tenth(own), parameters)
 
         found = self.answer(held, parameters)
-        if self.needs.over_all is not None and case.linked and len(case.files.copies) == 1:
-            sample = held.files.original, held.files.copies[0]
-            counted = self.needs.over_all(
-                found, sample, (whole.files.original, whole.files.copies[0]), parameters
-            )
-            if counted is not None:
-                return replace(counted, name=self.name)
-        return with_interval(found, None if self.needs.by_size else without, sizes)
+        return with_interval(found, None if self.needs.by_size else without, [sizes])
 
-    def _past(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:
-        """Ask what the measure asks instead of files that are too large to hold."""
-        assert self.needs.past_memory is not None
-        sample, _ = self._as_seen(replace(case, whole=None))
-        whole, mixed = self._as_seen(whole)
-        given = self._given(whole, parameters)
-        named = [given["columns"]] if isinstance(given["columns"], str) else given["columns"]
-        given["columns"] = [name for name in named if name not in case.sampled_only]
-        if not given["columns"]:
+    def _of_whole(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:
+        """Ask about the files where they are, but for columns whose values cannot be brought to one form there."""
+        if self.needs.as_it_was:
+            # Whoever sees the values of before needs no labels for them.
+            files = replace(whole.files, alignment=case.files.alignment, mixed=case.files.mixed)
+            return self.answer(
+                replace(whole, files=files, keys=case.keys, sensitive=case.sensitive), parameters
+            )
+        if not case.sampled_only:
+            return self.answer(whole, parameters)
+        named = parameters.get("columns")
+        if named is not None:
+            named = [named] if isinstance(named, str) else named
+            parameters = {
+                **parameters,
+                "columns": [name for name in named if name not in case.sampled_only],
+            }
+        if not (whole.files.columns if named is None else parameters["columns"]):
             raise InputError("The values of no column can be brought to one form where the data is.")
-        ours, theirs = (
-            [(one.files.original, copy, one.files.holdout) for copy in one.files.copies]
-            for one in (sample, whole)
+        found = self.answer(whole, parameters)
+        listed = ", ".join(map(repr, case.sampled_only))
+        said = (
+            f"Left out here, because their values cannot be brought to one form where the data is: {listed}."
         )
-        found = _mean([self.needs.past_memory(*files, given) for files in zip(ours, theirs, strict=True)])
-        return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
+        return replace(found, caveats=[said, *found.caveats])
 
 
 def by_name() -> dict[str, PairQuestion]:
@@ -358,24 +334,3 @@ def chosen(
         question.check_parameters(ruled, f"The policy, under [parameters.{question.name}]")
         found.append((question, {**own, **ruled}, question.name in named))
     return found
-
-
-def _mean(measures: Sequence[Measure]) -> Measure:
-    """Average a measure over copies, where it does not do so by itself; the tables are those of the first copy."""
-    first = measures[0]
-    if len(measures) == 1:
-        return first
-
-    def mean(values: Sequence[Any]) -> Any:
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        return float(np.mean(numbers)) if len(numbers) == len(values) else values[0]
-
-    return replace(
-        first,
-        value=mean([measure.value for measure in measures]),
-        figures={name: mean([measure.figures.get(name) for measure in measures]) for name in first.figures},
-        caveats=[
-            f"Means over {len(measures)} copies; the sentence, the pictures and the tables are of the first.",
-            *first.caveats,
-        ],
-    )

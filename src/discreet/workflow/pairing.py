@@ -243,13 +243,18 @@ class WholeFiles:
         ]
         kept = tuple(name for name in aligned.columns if name not in left_out)
         files = AlignedFiles(
-            original,
-            tuple(_as_text(copy, texts) for copy in copies),
+            engine.known_by(original, aligned.original),
+            tuple(
+                engine.known_by(_as_text(copy, texts), sample)
+                for copy, sample in zip(copies, aligned.copies, strict=True)
+            ),
             holdout,
             aligned.wanted,
             aligned.alignment.only_about(kept),
             tuple(name for name in aligned.mixed if name in kept),
-            _relabelled(original, relabelled) if relabelled else None,
+            engine.known_by(_relabelled(original, relabelled), aligned.recoded)
+            if relabelled and aligned.recoded is not None
+            else None,
             None,
             (*aligned.unread, *grouped),
         )

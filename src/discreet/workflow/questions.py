@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect as python_inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,9 @@ import numpy as np
 
 from discreet import engine
 from discreet.core.cards import Card, OfFile, all_cards
-from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.parameters import check, function_hints
+from discreet.core.errors import ParameterError
 from discreet.core.randomness import Seed
+from discreet.core.requests import FileRole, Request, check_settings
 from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.microdata import Microdata
@@ -45,11 +44,6 @@ class Question:
     def name(self) -> str:
         """The name of the measure."""
         return self.card.name
-
-    @property
-    def ask(self) -> Callable[..., Measure]:
-        """The measure itself."""
-        return self.card.function
 
     def gap(self, case: Case) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
@@ -84,35 +78,20 @@ class Question:
 
     def check_parameters(self, parameters: Mapping[str, Any]) -> None:
         """Refuse a parameter of a policy that the measure does not have."""
-        known = python_inspect.signature(self.ask).parameters
-        for name in parameters:
-            if name not in known:
-                options = [option for option in known if option not in _FILES]
-                raise ParameterError(
-                    f"The policy sets a parameter of {self.name} that it does not have. "
-                    f"{unknown_name(name, options, what='parameter')}"
-                )
-            where = f"The policy, under [parameters.{self.name}]"
-            check(parameters[name], function_hints(self.ask).get(name, Any), name, where=where)
+        check_settings(self.card.function, parameters, f"The policy, under [parameters.{self.name}]")
 
     def answer(self, case: Case, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question with the parameters of the policy."""
         self.check_parameters(parameters)
-        known = python_inspect.signature(self.ask).parameters
-        offered = {
+        files: dict[FileRole, Any] = {"original": case.data, "population": case.population}
+        defaults = {
             "missing": case.missing,
-            "population": case.population,
             "population_size": case.population_size,
             "seed": case.seed,
             "progress": False,
+            **self.needs.settings,
         }
-        given = {name: value for name, value in offered.items() if name in known and value is not None}
-        if "population" in given:
-            given.pop("population_size", None)
-        return self.ask(case.data, **{**given, **self.needs.settings, **parameters})
-
-
-_FILES = ("data", "original", "released", "population")
+        return self.card.ask(Request(files, defaults, parameters))
 
 
 def by_name() -> dict[str, Question]:

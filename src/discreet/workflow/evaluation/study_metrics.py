@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import isfunction
 from typing import Any
 
 from discreet.core.cards import Better, all_cards, card_of
 from discreet.core.caveats import NEAR_COPIES, code_of
 from discreet.core.described import nested
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
-from discreet.core.parameters import check, function_hints, typed_parameters
+from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import generator
+from discreet.core.requests import FileRole, Request, Takes, ask_each, check_settings, takes_of
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata
@@ -26,8 +27,7 @@ from discreet.workflow.evaluation.study_data import Parts, listed
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
 
 _ROOMS = ("utility", "risk", "attack")
-_HOLDOUT = ("holdout", "control")
-_GIVEN = ("original", "released", "data", *_HOLDOUT, "reference", "seed", "progress")
+_GIVEN = ("seed", "progress")
 _WARNINGS = (NEAR_COPIES,)
 _BY_CHAPTER = {"joint": LAYERS[0], "specific": LAYERS[2]}
 
@@ -74,13 +74,15 @@ class Metric:
             if isinstance(self.better, str | bool):
                 raise ParameterError(f"Metric '{self.name}': better is 'lower', 'higher' or a number.")
             object.__setattr__(self, "better", float(self.better))
-        known = _signature(self.measure)
-        options = [name for name in known if name not in _GIVEN]
-        for name, value in self.parameters.items():
-            if name not in options:
-                raise ParameterError(f"Metric '{self.name}': {unknown_name(name, options, what='parameter')}")
-            takes = function_hints(_function(self.measure)).get(name, Any)
-            check(value, takes, name, where=f"Metric '{self.name}'")
+        check_settings(self._function, self.parameters, f"Metric '{self.name}'", but=_GIVEN)
+
+    @property
+    def _function(self) -> Callable[..., Measure]:
+        return measures_known()[self.measure]
+
+    @property
+    def _takes(self) -> Takes:
+        return takes_of(self._function)
 
     @property
     def layer(self) -> str:
@@ -107,12 +109,7 @@ class Metric:
     @property
     def is_about_target(self) -> bool:
         """Whether it needs a target that the study must name."""
-        known = _signature(self.measure)
-        return (
-            "target" in known
-            and known["target"].default is inspect.Parameter.empty
-            and "target" not in self.parameters
-        )
+        return "target" in self._takes.needed and "target" not in self.parameters
 
     def describe(self) -> dict[str, Any]:
         """Say what its answer depends on."""
@@ -131,7 +128,7 @@ class Metric:
         try:
             if self.is_about_target and parts.target is None:
                 raise ParameterError("no target was named, and no column is sensitive.")
-            if isinstance(parts.training, LinkedTables) and not self._takes("original", "LinkedTables"):
+            if isinstance(parts.training, LinkedTables) and not self._takes.linked_tables:
                 return self._table_by_table(parts, copies, seed, is_holdout)
             found = self._asked(parts, copies, seed, is_holdout)
         except DiscreetError as error:
@@ -149,10 +146,6 @@ class Metric:
             "detail": {name: _rows(found, name) for name in self.detail},
             "seconds": time.perf_counter() - began,
         }
-
-    def _takes(self, parameter: str, kind: str) -> bool:
-        known = _signature(self.measure)
-        return parameter in known and kind in str(known[parameter].annotation)
 
     def _table_by_table(
         self, parts: Parts, copies: Sequence[Any], seed: int, is_holdout: bool
@@ -193,32 +186,27 @@ class Metric:
         }
 
     def _asked(self, parts: Parts, copies: Sequence[Any], seed: int, is_holdout: bool) -> list[Measure]:
-        function, known = _function(self.measure), _signature(self.measure)
-        given = dict(self.parameters)
-        if self.is_about_target:
-            given["target"] = parts.target
-        if "seed" in known:
-            given["seed"] = int(generator(seed, "metric", self.measure).integers(2**62))
-        if "progress" in known:
-            given["progress"] = False
-        wanted = next((name for name in _HOLDOUT if name in known), None)
-        holdout = parts.holdout
-        if "population" in known and parts.population is not None:
-            given.setdefault("population", parts.population)
-        takes_many = self._takes("released", "Any")
+        takes, holdout = self._takes, parts.holdout
         if isinstance(parts.training, Microdata):
-            copies = [as_file(copy, parts.training, takes_many) for copy in copies]
-        if is_holdout and wanted:
+            copies = [as_file(copy, parts.training, takes.whole_release) for copy in copies]
+        if is_holdout and "holdout" in takes.files:
             # Real people stand in for the release, so other real people must be the hold-out.
             copies, holdout = _halves(copies[0])
-        if wanted and holdout is not None:
-            given[wanted] = holdout
-        if "original" not in known:
-            return [function(copy, **given) for copy in copies]
-        if "Sequence[Microdata]" in str(known["released"].annotation):
-            released = copies[0] if len(copies) == 1 else list(copies)
-            return [function(original=parts.training, released=released, **given)]
-        return [function(original=parts.training, released=copy, **given) for copy in copies]
+        defaults = {
+            "target": parts.target if self.is_about_target else None,
+            "seed": int(generator(seed, "metric", self.measure).integers(2**62)),
+            "progress": False,
+        }
+        pair: dict[FileRole, Any] = {"original": parts.training, "released": list(copies), "holdout": holdout}
+        alone: list[dict[FileRole, Any]] = [{"original": copy} for copy in copies]
+        return [
+            found
+            for files in ([pair] if "released" in takes.files else alone)
+            for found in ask_each(
+                self._function,
+                Request({**files, "population": parts.population}, defaults, self.parameters),
+            )
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the defaults, ready for TOML."""
@@ -300,9 +288,7 @@ def measures_known() -> dict[str, Callable[..., Measure]]:
     ]
     offered += [(card.room, card.function) for card in all_cards()]
     return {
-        f"{room}.{thing.__name__}": thing
-        for room, thing in offered
-        if inspect.isfunction(thing) and _compares(thing)
+        f"{room}.{thing.__name__}": thing for room, thing in offered if isfunction(thing) and _compares(thing)
     }
 
 
@@ -325,19 +311,9 @@ def measure_called(name: str) -> str:
 
 def _compares(thing: Callable[..., Any]) -> bool:
     """Whether a function takes an original and its release, or one released file."""
-    known = inspect.signature(thing).parameters
-    first = next(iter(known), "")
-    takes_files = {"original", "released"} <= set(known) or first == "data"
-    return takes_files and "Measure" in str(inspect.signature(thing).return_annotation)
-
-
-def _function(measure: str) -> Callable[..., Measure]:
-    return measures_known()[measure]
-
-
-@cache
-def _signature(measure: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(_function(measure)).parameters
+    takes = takes_of(thing)
+    pair = {"original", "released"} <= {*takes.files.values()}
+    return takes.measures and (pair or takes.files.get("original") == "data")
 
 
 def _halves(data: Microdata) -> tuple[list[Microdata], Microdata]:
