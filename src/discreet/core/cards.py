@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from discreet.core import index
 
 if TYPE_CHECKING:
+    from discreet.core.findings import OfWorst
     from discreet.core.results import Measure
     from discreet.microdata import Microdata
 
@@ -290,6 +291,8 @@ class Card:
         How these ask it; None where they do not.
     key_numbers
         The numbers that a reader should remember.
+    worst
+        What it says where a comparison says what went wrong first.
     """
 
     name: str
@@ -310,6 +313,7 @@ class Card:
     compare: OfPair | None = None
     study: OfStudy | None = None
     key_numbers: KeyNumbers | None = None
+    worst: OfWorst | None = None
 
     @property
     def is_second_name(self) -> bool:
@@ -345,6 +349,7 @@ def measure(
     compare: OfPair | None = None,
     study: OfStudy | None = None,
     key_numbers: KeyNumbers | None = None,
+    worst: OfWorst | None = None,
 ) -> Callable[[_Function], _Function]:
     """Give a measure its card; `Card` says what each entry is.
 
@@ -373,6 +378,7 @@ def measure(
             compare=compare,
             study=study,
             key_numbers=key_numbers,
+            worst=worst,
         )
         return function
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.report.chart_kinds import Bars, Chart, Dots, Line, Lines, Row
-from discreet.report.excerpts import finite, number, rows_of
 
 _MOST_COLUMNS = 15
 _MOST_HISTOGRAMS = 6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.results import Measure
 from discreet.report.chart_kinds import Bars, Chart, Dots, Grid, Line, Lines, Row
-from discreet.report.excerpts import finite, number, rows_of
 
 _MOST_ROWS = 15
 _MOST_MOMENTS = 96

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import narwhals as nw
 
+from discreet.core.detail_rows import Frame, columns_of, finite, gathered, number, rows_of
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.report.chart_kinds import Bars, Chart, Dots, Point, Points, Row
-from discreet.report.excerpts import Frame, columns_of, finite, gathered, number, rows_of
 
 _MOST_SETS = 15
 _MOST_KEYS = 12

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Grid, Layer, Line, Lines, Row
 from discreet.report.cost_charts import histograms
-from discreet.report.excerpts import finite, number, rows_of
 
 _MOST_COLUMNS = 30
 _MOST_BARS = 15

@@ -6,13 +6,15 @@ one set of counts of keys by target in two files stands under all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, OfPair, measure
+from discreet.core.detail_rows import rows_of
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -33,6 +35,28 @@ from discreet.risk.attribution_attack import (
 from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
 from discreet.risk.equivalence_classes import company_caveats
 from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
+
+_ABOVE_GUESSING = 0.2
+
+
+def _guessed_right(found: Measure, beside: Beside) -> Iterator[Finding]:
+    right, blind = found.figures.get("cap_released"), found.figures.get("baseline")
+    if isinstance(right, float) and isinstance(blind, float) and right - blind >= _ABOVE_GUESSING:
+        column, matched = _easiest_to_guess(found), found.figures.get("matched_share")
+        named = "the sensitive value" if column is None else f"'{column}'"
+        some = f" ({percent(matched)} of all people)" if isinstance(matched, float) and matched < 1 else ""
+        yield Finding(
+            "guessed right",
+            1 + 2 * (right - blind),
+            f"Who looks a person up by the keys guesses {named} right for {percent(right)} of those who can be looked "
+            f"up{some}, against {percent(blind)} without the release.",
+        )
+
+
+def _easiest_to_guess(found: Measure) -> str | None:
+    """Name the sensitive column that the headline is about."""
+    first = next(iter(rows_of(found, "variables")), {}).get("sensitive")
+    return None if first is None else str(first)
 
 
 @measure(
@@ -82,6 +106,7 @@ from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_colum
     },
     assess=OfFile(19, sensitive=True, slow=True),
     compare=OfPair(13, "risk", keys=True, sensitive=True, effort=1),
+    worst=OfWorst(9, _guessed_right),
 )
 @checked
 def attribution(

@@ -6,7 +6,7 @@ released record to an original; the truth tells how often that works.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import UNSET, Figure, OfPair, TwoFiles, measure
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -44,6 +45,20 @@ WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     # The rows are in order unless there is an id.
     return {"columns": list(pair.keys or pair.columns), "ids": pair.ids, "missing": UNSET}
+
+
+_WORTH_SAYING = 0.05
+
+
+def _led_back(found: Measure, beside: Beside) -> Iterator[Finding]:
+    share, by_chance = found.figures.get("linked_share"), found.figures.get("guess_share")
+    if isinstance(share, float) and share >= _WORTH_SAYING and share > 10 * float(by_chance or 0):
+        yield Finding(
+            "led back",
+            1 + 2 * share,
+            f"{percent(share)} of the released records can be led back to their person by who knows the original "
+            "values.",
+        )
 
 
 @measure(
@@ -84,6 +99,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     compare=OfPair(
         18, "risk", linked=True, takes_copies=False, one_type=True, most=5_000, settings=_in_a_comparison
     ),
+    worst=OfWorst(10, _led_back),
 )
 @checked
 def linkage(

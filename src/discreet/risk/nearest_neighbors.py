@@ -6,7 +6,7 @@ that comes from copying can be told from closeness that comes from people being 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -99,6 +100,23 @@ def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
     return f"{start}; {percent(share)} are closer to the original than to the hold-out, so the release is {leaning}."
 
 
+_CLOSER = 0.55
+
+
+def _too_close(found: Measure, beside: Beside) -> Iterator[Finding]:
+    closer = found.figures.get("dcr_share_closer_than_holdout")
+    copies = beside.measures.get("near_copies")
+    least = copies.figures.get("closer_low") if copies else None
+    leaning = not isinstance(least, float) or least > 0.5
+    if isinstance(closer, int | float) and closer >= _CLOSER and leaning:
+        yield Finding(
+            "closer than the hold-out",
+            10 * (closer - 0.5),
+            f"{percent(closer)} of the released records lie closer to the people they were made from than to others "
+            "like them (50 % is chance).",
+        )
+
+
 @measure(
     work="whole-file",
     title="Nearest neighbors",
@@ -147,6 +165,7 @@ def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
     },
     compare=OfPair(21, "risk", takes_copies=False, one_type=True, most=5_000, mended=_of_samples),
     study=OfStudy(7),
+    worst=OfWorst(8, _too_close),
 )
 @checked
 def neighbors(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import InputError, ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
@@ -28,10 +31,53 @@ from discreet.utility.associations import (
     sampled_in_words,
     theils_u,
 )
+from discreet.utility.margin_change import columns_with_new_gaps
 
 Correlation = Literal["pearson", "spearman"]
 _BY_CHANCE = 3.0
 _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
+
+
+_CHANCE = 3.0
+_CHANGED = 0.1
+_CALLED = {
+    "pearson": "correlation",
+    "spearman": "rank correlation",
+    "cramers_v": "Cramér's V",
+    "correlation_ratio": "correlation ratio",
+}
+
+
+def _what_changed(found: Measure, beside: Beside) -> Iterator[Finding]:
+    """Find relations that changed; one that seems stronger among the values suppression left is none."""
+    gaps = columns_with_new_gaps(beside.measures.get("margins"))
+    beyond_chance = [
+        row
+        for row in rows_of(found, "pairs")
+        if not _is_chance(row)
+        and not ({row["column"], row["other"]} & gaps and abs(row["after"] or 0) > abs(row["before"] or 0))
+    ]
+    for row in beyond_chance[:3]:
+        change = abs(row["difference"] or 0)
+        if change >= _CHANGED:
+            verb = "weakened" if abs(row["after"]) < abs(row["before"]) else "strengthened"
+            turned = row["before"] * row["after"] < 0
+            yield Finding(
+                "relation changed",
+                change / _CHANGED,
+                f"The relation of '{row['column']}' and '{row['other']}' {'turned round' if turned else verb}: from "
+                f"{shown(round(row['before'], 3))} to {shown(round(row['after'], 3))} ({_CALLED[row['measure']]}).",
+            )
+
+
+def _is_chance(row: Mapping[str, Any]) -> bool:
+    """Say whether two samples of so few records that know both columns differ as much by chance."""
+    known = [row.get("known_before"), row.get("known_after")]
+    if row["measure"] not in ("pearson", "spearman") or not all(known):
+        return False
+    return bool(
+        abs(row["difference"] or 0) < _CHANCE * math.sqrt(sum(1 / float(many or 1) for many in known))
+    )
 
 
 @measure(
@@ -76,6 +122,7 @@ _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
     ),
     compare=OfPair(4, "utility", two_columns=True, effort=2, counted=True),
     study=OfStudy(5),
+    worst=OfWorst(3, _what_changed),
 )
 @checked
 def dependence(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.citations import SNOKE_2018
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.number_arrays import called
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -103,6 +104,16 @@ def compare_fits(
     )
 
 
+def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
+    same = found.figures.get("share_same_conclusion")
+    if isinstance(same, int | float) and same < 1:
+        yield Finding(
+            "other conclusions",
+            1 + 5 * (1 - same),
+            f"An analyst of the release would come to another conclusion for {percent(1 - same)} of the coefficients.",
+        )
+
+
 @measure(
     work="whole-file",
     title="Answers of models",
@@ -142,6 +153,7 @@ def compare_fits(
         "coefficients_in_one_only": Figure("Coefficients that only one of the files has"),
     },
     compare=OfPair(7, "utility", models=True),
+    worst=OfWorst(5, _other_conclusions),
 )
 @checked
 def compare_model(

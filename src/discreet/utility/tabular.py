@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,7 +10,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
 from discreet.core.citations import RAAB_2021
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -34,6 +36,68 @@ _LONGEST = 5
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     return {"ways": (1, 2) if len(pair.columns) > 1 else 1}
+
+
+_FAR_BELOW = 0.2
+_MANY_MOVED = 0.02
+_MOST_ROWS = 10
+
+
+def _what_differs(found: Measure, beside: Beside) -> Iterator[Finding]:
+    typical = found.figures.get("median_S_pMSE")
+    if isinstance(typical, int | float) and 0 < typical < _FAR_BELOW and not beside.linked:
+        yield Finding(
+            "tables too alike",
+            2,
+            f"Tables agree far better than a new sample would (median {shown(typical)}, where 1 is chance): the "
+            "release may repeat the original. That is a question of risk, not of quality.",
+            side="risk",
+        )
+    # What is standardized by a synthesis says little of masked records: then many must be in other cells.
+    least = _MANY_MOVED if beside.linked else 0.0
+    pairs = [
+        row
+        for row in rows_of(found, "tables")
+        if row["ways"] > 1 and (row["S_pMSE"] or 0) >= GOOD and row["SPECKS"] >= least
+    ]
+    for row in pairs[:3]:
+        yield Finding(
+            "table differs",
+            min(row["S_pMSE"] / GOOD, 1 + 20 * row["SPECKS"]),
+            f"The table {row['variables']} differs more than a good synthesis would: {shown(row['S_pMSE'])} times what "
+            f"chance gives (below 3 is good), {percent(row['SPECKS'])} of its records would have to change cells.",
+        )
+    by_column = rows_of(found, "variables")
+    if len(pairs) >= 3 and by_column:
+        first = by_column[0]["column"]
+        held = sum(first in str(row["variables"]).split(" × ") for row in pairs)
+        if held > len(pairs) / 2:
+            yield Finding(
+                "column behind tables",
+                1.5,
+                f"'{first}' stands in {held:,} of the {len(pairs):,} tables that came out badly: mend that column "
+                "first.",
+            )
+
+
+def _nothing_differs(found: Measure) -> bool:
+    worst = found.figures.get("max_S_pMSE")
+    return isinstance(worst, int | float) and worst == 0
+
+
+def _worst_pairs(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
+    tables = [row for row in rows_of(found, "tables") if row["ways"] == 2]
+    for row in tables[:_MOST_ROWS]:
+        if row["S_pMSE"]:
+            yield {name: row[name] for name in ("variables", "S_pMSE", "SPECKS", "V_before", "V_after")}
+
+
+def _worst_cells(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
+    rows = sorted(rows_of(found, "cells"), key=lambda row: -abs(row["z"] or 0))
+    for row in rows[:_MOST_ROWS]:
+        if row["z"]:
+            names = ("variables", *(("cell",) if beside.show_values else ()), "original", "released", "z")
+            yield {name: row[name] for name in names}
 
 
 @measure(
@@ -108,6 +172,12 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     ),
     compare=OfPair(3, "utility", settings=_in_a_comparison),
     study=OfStudy(3),
+    worst=OfWorst(
+        2,
+        _what_differs,
+        {"pairs": _worst_pairs, "cells": _worst_cells},
+        nothing_differs=_nothing_differs,
+    ),
 )
 @checked
 def tabular(
