@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from discreet.core import index
 
 if TYPE_CHECKING:
+    from discreet.core.charts import Pictures
     from discreet.core.findings import OfWorst
     from discreet.core.results import Measure
     from discreet.microdata import Microdata
@@ -293,6 +294,8 @@ class Card:
         The numbers that a reader should remember.
     worst
         What it says where a comparison says what went wrong first.
+    pictures
+        What draws its answers, the most telling picture first.
     """
 
     name: str
@@ -314,6 +317,7 @@ class Card:
     study: OfStudy | None = None
     key_numbers: KeyNumbers | None = None
     worst: OfWorst | None = None
+    pictures: Pictures | None = None
 
     @property
     def is_second_name(self) -> bool:
@@ -326,6 +330,7 @@ class Card:
 
 
 _CARDS: dict[str, Card] = {}
+_PICTURES: dict[str, Pictures] = {}
 _NOTHING: Mapping[str, Figure] = MappingProxyType({})
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -350,6 +355,7 @@ def measure(
     study: OfStudy | None = None,
     key_numbers: KeyNumbers | None = None,
     worst: OfWorst | None = None,
+    pictures: Pictures | None = None,
 ) -> Callable[[_Function], _Function]:
     """Give a measure its card; `Card` says what each entry is.
 
@@ -379,10 +385,30 @@ def measure(
             study=study,
             key_numbers=key_numbers,
             worst=worst,
+            pictures=pictures,
         )
         return function
 
     return declared
+
+
+def pictured(pictures: Pictures, *, of: str = "") -> Callable[[_Function], _Function]:
+    """Say what draws the answers of a function that has no card, because nobody asks it but by its name.
+
+    The answers have the name of the function unless ``of`` gives it.
+    """
+
+    def declared(function: _Function) -> _Function:
+        _PICTURES[of or function.__name__] = pictures
+        return function
+
+    return declared
+
+
+def pictures_of(name: str) -> Pictures | None:
+    """Return what draws the answers of a measure; None where nothing of its own does."""
+    card = card_of(name)
+    return card.pictures if card else _PICTURES.get(name)
 
 
 def in_words(name: str) -> str:

@@ -16,6 +16,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import UNSET, Figure, OfPair, TwoFiles, measure
+from discreet.core.charts import Bars, Chart, figure_bars
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
@@ -61,6 +63,46 @@ def _led_back(found: Measure, beside: Beside) -> Iterator[Finding]:
         )
 
 
+_MOST_ROWS = 15
+_LINKED = {
+    "linked_share": "Led back to the right person",
+    "certain_share": "Without any doubt",
+    "guess_share": "By blind guessing",
+}
+_INSIDE = {
+    "interval_share": "All values that close",
+    "interval_share_mean": "Mean over the columns",
+    "uncrowded_share": "All that close, and no crowd",
+}
+
+
+def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
+    """Draw how many records are led back, and how many values lie close to the original ones."""
+    yield from figure_bars(
+        found,
+        _LINKED,
+        "Released records led back to their person",
+        "Share of the released records",
+        risky=("linked_share",),
+    )
+    rows = [
+        row for row in rows_of(found, "variables", "column", "inside_share") if finite(row["inside_share"])
+    ]
+    if rows:
+        yield Bars(
+            title="Released values close to the original ones",
+            labels=tuple(str(row["column"]) for row in rows[:_MOST_ROWS]),
+            values=tuple(float(row["inside_share"]) for row in rows[:_MOST_ROWS]),
+            axis="Share of the records whose original value lies within the interval around the released one",
+            at_risk=(False,) * len(rows[:_MOST_ROWS]),
+            horizontal=True,
+        )
+    else:
+        yield from figure_bars(
+            found, _INSIDE, "Released values close to the original ones", "Share of the records"
+        )
+
+
 @measure(
     work="whole-file",
     question="How many released records can be led back to their person?",
@@ -100,6 +142,7 @@ def _led_back(found: Measure, beside: Beside) -> Iterator[Finding]:
         18, "risk", linked=True, takes_copies=False, one_type=True, most=5_000, settings=_in_a_comparison
     ),
     worst=OfWorst(10, _led_back),
+    pictures=pictures_of_links,
 )
 @checked
 def linkage(

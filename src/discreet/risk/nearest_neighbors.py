@@ -16,6 +16,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.charts import Line, Lines
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
@@ -117,6 +119,31 @@ def _too_close(found: Measure, beside: Beside) -> Iterator[Finding]:
         )
 
 
+_DISTANCES = {
+    "released_to_original": "Released records",
+    "holdout_to_original": "People who were not used",
+    "original_to_original": "Originals among themselves",
+}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
+    rows = rows_of(found, "quantiles", "share", "released_to_original")
+    present = [name for name in _DISTANCES if rows and any(finite(row.get(name)) for row in rows)]
+    if len(rows) < 2 or not present:
+        return
+    yield Lines(
+        title="How far it is to the closest original",
+        places=tuple(float(row["share"]) for row in rows),
+        lines=tuple(Line(_DISTANCES[name], tuple(number(row[name]) for row in rows)) for name in present),
+        axis=(
+            "Distance, upwards, within which the share of records along the bottom has an original; released records "
+            "well below the others were made too close to real people"
+        ),
+        as_share=False,
+        places_as_share=True,
+    )
+
+
 @measure(
     work="whole-file",
     title="Nearest neighbors",
@@ -166,6 +193,7 @@ def _too_close(found: Measure, beside: Beside) -> Iterator[Finding]:
     compare=OfPair(21, "risk", takes_copies=False, one_type=True, most=5_000, mended=_of_samples),
     study=OfStudy(7),
     worst=OfWorst(8, _too_close),
+    pictures=_pictures,
 )
 @checked
 def neighbors(

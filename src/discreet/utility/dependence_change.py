@@ -13,7 +13,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
-from discreet.core.detail_rows import rows_of
+from discreet.core.charts import Chart, Dots, Grid, Row
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
@@ -80,6 +81,57 @@ def _is_chance(row: Mapping[str, Any]) -> bool:
     )
 
 
+_MOST_COLUMNS = 30
+_MOST_PAIRS = 12
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = [
+        row
+        for row in rows_of(found, "pairs", "column", "other", "before", "after")
+        if finite(row["before"]) and finite(row["after"])
+    ]
+    if not rows:
+        return
+    kept = rows[:_MOST_PAIRS]
+    first = f" (the {len(kept)} that changed most)" if len(kept) < len(rows) else ""
+    yield Dots(
+        title=f"Relations of two columns before and after{first}",
+        series=("Released", "Original"),
+        rows=tuple(
+            Row(f"{row['column']}, {row['other']}", (float(row["after"]), float(row["before"])))
+            for row in kept
+        ),
+        axis="Correlation of numbers (-1 to 1), Cramér's V of categories, correlation ratio of one of each (0 to 1)",
+        as_share=False,
+        mark=0.0,
+    )
+    names = list(found.parameters.get("columns", ()))
+    if not 3 <= len(names) <= _MOST_COLUMNS:
+        return
+    for table, title in (
+        ("before", "How strongly columns hang together in the original"),
+        ("after", "How strongly columns hang together in the release"),
+        ("difference", "By how much the relations changed"),
+    ):
+        matrix = [tuple(row.values())[1:] for row in rows_of(found, table)]
+        yield Grid(
+            title=title,
+            row_labels=tuple(names),
+            column_labels=tuple(names),
+            values=tuple(
+                tuple(
+                    None if i == j or not finite(value) else round(abs(float(value)), 2)
+                    for j, value in enumerate(row)
+                )
+                for i, row in enumerate(matrix)
+            ),
+            axis="Without signs; the stronger the color, the larger",
+            as_share=False,
+            extra=table != "difference",
+        )
+
+
 @measure(
     work="whole-file",
     title="Relations between columns",
@@ -123,6 +175,7 @@ def _is_chance(row: Mapping[str, Any]) -> bool:
     compare=OfPair(4, "utility", two_columns=True, effort=2, counted=True),
     study=OfStudy(5),
     worst=OfWorst(3, _what_changed),
+    pictures=_pictures,
 )
 @checked
 def dependence(

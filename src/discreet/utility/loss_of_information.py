@@ -25,6 +25,7 @@ from discreet.utility.column_loss import (
     linked_loss,
     unlinked_loss,
 )
+from discreet.utility.column_pictures import pictures_of_loss
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
 from discreet.utility.table_distances import Closed
@@ -116,6 +117,7 @@ def _over_all_records(
         settings=_in_a_comparison,
         over_all=_over_all_records,
     ),
+    pictures=pictures_of_loss,
 )
 @checked
 def information_loss(

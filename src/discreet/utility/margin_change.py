@@ -31,6 +31,7 @@ from discreet.utility.column_distributions import (
     sample_pair,
     shares_of,
 )
+from discreet.utility.column_pictures import pictures_of_margins
 from discreet.utility.table_distances import table_distances
 
 _MOST_ROWS = 10
@@ -161,6 +162,7 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
     compare=OfPair(2, "utility"),
     study=OfStudy(4),
     worst=OfWorst(1, _what_moved, {"variables": _columns_by_distance}),
+    pictures=pictures_of_margins,
 )
 @checked
 def margins(

@@ -12,8 +12,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.charts import Bars, Chart, Line, Lines
 from discreet.core.citations import SNOKE_2018
-from discreet.core.detail_rows import rows_of
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
@@ -106,6 +107,62 @@ def is_blind(found: Measure, measures: Mapping[str, Measure]) -> bool:
     return found.figures.get("leaves") in (1, 1.0) and isinstance(worst, int | float) and worst >= _GOOD
 
 
+_MOST_VARIABLES = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    yield from _drivers(found)
+    yield from _scores(found)
+
+
+def _drivers(found: Measure) -> Iterator[Bars]:
+    rows = [
+        row
+        for row in rows_of(found, "variables", "variable", "importance")
+        if finite(row["importance"]) and row["importance"] > 0
+    ]
+    if not rows or "pmse" not in found.figures:
+        return
+    kept = rows[:_MOST_VARIABLES]
+    first = f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
+    by_wald = "wald" in rows[0]
+    yield Bars(
+        title=f"What gives the release away{first}",
+        labels=tuple(str(row["variable"]) for row in kept),
+        values=tuple(float(row["importance"]) for row in kept),
+        axis=(
+            "Importance of a variable; 1 is what a correct synthesis gives on average"
+            if by_wald
+            else "Share of a variable in telling the files apart"
+        ),
+        at_risk=(False,) * len(kept),
+        horizontal=True,
+        as_share=not by_wald,
+    )
+
+
+def _scores(found: Measure) -> Iterator[Lines]:
+    rows = rows_of(found, "histogram", "from", "to", "original", "released")
+    if not rows or "pmse" not in found.figures or not found.value:
+        return
+    heights = {
+        file: tuple(number(row[file]) or 0.0 for row in (*rows, rows[-1]))
+        for file in ("released", "original")
+    }
+    yield Lines(
+        title="Scores of the records of both files",
+        places=tuple(at / len(rows) for at in range(len(rows) + 1)),
+        lines=(Line("Released", heights["released"]), Line("Original", heights["original"])),
+        axis=(
+            "Share of the records, upwards, by the estimated chance of being a released one; the two lines of a "
+            "perfect release are alike"
+        ),
+        places_as_share=True,
+        ends=(shown(round(float(rows[0]["from"]), 3)), shown(round(float(rows[-1]["to"]), 3))),
+        stepped=True,
+    )
+
+
 @measure(
     work="whole-file",
     name="pmse_logit",
@@ -117,6 +174,7 @@ def is_blind(found: Measure, measures: Mapping[str, Measure]) -> bool:
     references=(SNOKE_2018,),
     figures=_FIGURES,
     compare=OfPair(6, "utility", by_size=True, settings=_of_columns_alone),
+    pictures=_pictures,
 )
 @measure(
     work="whole-file",
@@ -141,6 +199,7 @@ def is_blind(found: Measure, measures: Mapping[str, Measure]) -> bool:
     compare=OfPair(5, "utility", most=50_000, by_size=True, settings=_of_a_tree),
     study=OfStudy(1, {"model": "cart", "n_perm": 20}),
     worst=OfWorst(4, _told_apart),
+    pictures=_pictures,
 )
 @checked
 def pmse(

@@ -9,8 +9,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
+from discreet.core.charts import Bars, Chart, Grid
 from discreet.core.citations import RAAB_2021
-from discreet.core.detail_rows import rows_of
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
@@ -100,6 +101,63 @@ def _worst_cells(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
             yield {name: row[name] for name in names}
 
 
+_MOST_COLUMNS = 30
+_MOST_BARS = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = [row for row in rows_of(found, "tables", "variables", "S_pMSE", "ways") if finite(row["S_pMSE"])]
+    yield from _pairs([row for row in rows if row["ways"] == 2], found)
+    for ways, name in ((1, "column"), (3, "table of three"), (4, "table of four"), (5, "table of five")):
+        kept = [row for row in rows if row["ways"] == ways][:_MOST_BARS]
+        if not kept:
+            continue
+        yield Bars(
+            title=f"Standardized difference of each {name}, worst first",
+            labels=tuple(str(row["variables"]) for row in kept),
+            values=tuple(float(row["S_pMSE"]) for row in kept),
+            axis="About 1 for a correct synthesis, below 3 is good; darker from there",
+            at_risk=tuple(float(row["S_pMSE"]) >= GOOD for row in kept),
+            horizontal=True,
+            as_share=False,
+        )
+
+
+def _pairs(rows: Sequence[dict[str, Any]], found: Measure) -> Iterator[Grid]:
+    """Draw a heat map of all two-way tables; the columns that come off worst where there are too many."""
+    columns = list(found.parameters.get("columns", ()))
+    held = {str(row["variables"]): float(row["S_pMSE"]) for row in rows}
+    worst: dict[str, float] = {}
+    cells: dict[tuple[str, str], float] = {}
+    for place, first in enumerate(columns):
+        for second in columns[place + 1 :]:
+            worth = held.get(f"{first} × {second}")
+            if worth is not None:
+                cells[first, second] = cells[second, first] = worth
+                worst[first], worst[second] = (
+                    max(worst.get(first, 0), worth),
+                    max(worst.get(second, 0), worth),
+                )
+    if len(cells) < 2:
+        return
+    chosen = sorted(worst, key=lambda name: -worst[name])[:_MOST_COLUMNS]
+    names = [name for name in columns if name in chosen]
+    first = f" (the {len(names)} worst of {len(worst)} columns)" if len(names) < len(worst) else ""
+    yield Grid(
+        title=f"Standardized difference of every pair of columns{first}",
+        row_labels=tuple(names),
+        column_labels=tuple(names),
+        values=tuple(tuple(_rounded(cells.get((a, b))) for b in names) for a in names),
+        axis="The stronger the color, the worse, by tens: about 1 for a correct synthesis, below 3 is good",
+        as_share=False,
+        by_tens=True,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.2g}")
+
+
 @measure(
     work="class-wise",
     title="Tables",
@@ -178,6 +236,7 @@ def _worst_cells(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
         {"pairs": _worst_pairs, "cells": _worst_cells},
         nothing_differs=_nothing_differs,
     ),
+    pictures=_pictures,
 )
 @checked
 def tabular(
