@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, risk
+from discreet.core.charts import Bars, Dots, Grid, Lines, Point, Points, Row
 from discreet.core.results import Detail, Measure
 from discreet.report import draw
-from discreet.report.chart_kinds import Bars, Dots, Grid, Lines, Point, Points, Row
 from discreet.report.ink import nice_ticks
 from discreet.report.plots import _drawn, chart_of, chart_svg, charts_of
 

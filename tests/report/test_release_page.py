@@ -37,8 +37,8 @@ from discreet.protect import (
     TopBottomCode,
 )
 from discreet.report import render_release
-from discreet.report.cost_charts import of_cost
 from discreet.report.plots import charts_of
+from discreet.report.plots import own_charts as of_cost
 from discreet.report.release_view import setting_words
 from discreet.utility import information_loss
 from discreet.workflow import document_plan, document_release

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, utility
+from discreet.core.charts import Bars, Contours, Dots, Grid, Lines
 from discreet.core.randomness import generator
-from discreet.report.chart_kinds import Bars, Contours, Dots, Grid, Lines
 from discreet.report.plots import chart_svg, charts_of
 
 

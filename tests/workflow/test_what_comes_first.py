@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, compare
+from discreet.core.findings import Beside
 from discreet.core.results import Detail, Measure
 from discreet.protect import DropIdentifiers, Plan
 from discreet.utility import dependence, information_loss
 from discreet.workflow import document_plan
 from discreet.workflow.comparison_results import Alignment
-from discreet.workflow.shortcomings import _copied, worst_of
+from discreet.workflow.shortcomings import findings_of, worst_of
 
 
 def people(rows=400, seed=1):
@@ -38,7 +39,7 @@ def test_whatever_is_given_away_stands_before_whatever_is_lost(linked, distance,
         "margins": Measure("margins", distance, {}, "", detail=Detail(variables=lambda: pl.DataFrame(rows))),
     }
     alignment = Alignment(("a",), only_original=("b",))
-    given_away = [finding.sentence for finding in _copied(measures, alignment)]
+    given_away = [finding.sentence for finding in findings_of(Beside(measures))["risk"]]
     told = worst_of(measures, alignment, show_values=False).sentences
     assert given_away
     assert list(told[: len(given_away)]) == given_away

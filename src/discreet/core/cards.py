@@ -21,6 +21,8 @@ from discreet.core.parameters import fault, function_hints
 from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
+    from discreet.core.charts import Pictures
+    from discreet.core.findings import OfWorst
     from discreet.core.results import Measure
 
 
@@ -261,6 +263,10 @@ class Card:
         How these ask it; None where they do not.
     key_numbers
         The numbers that a reader should remember.
+    worst
+        What it says where a comparison says what went wrong first.
+    pictures
+        What draws its answers, the most telling picture first.
     """
 
     name: str
@@ -282,6 +288,8 @@ class Card:
     compare: OfPair | None = None
     study: OfStudy | None = None
     key_numbers: KeyNumbers | None = None
+    worst: OfWorst | None = None
+    pictures: Pictures | None = None
 
     @property
     def is_second_name(self) -> bool:
@@ -302,6 +310,7 @@ class Card:
 
 
 _CARDS: dict[str, Card] = {}
+_PICTURES: dict[str, Pictures] = {}
 _NOTHING: Mapping[str, Figure] = MappingProxyType({})
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -325,6 +334,8 @@ def measure(
     compare: OfPair | None = None,
     study: OfStudy | None = None,
     key_numbers: KeyNumbers | None = None,
+    worst: OfWorst | None = None,
+    pictures: Pictures | None = None,
 ) -> Callable[[_Function], _Function]:
     """Give a measure its card; `Card` says what each entry is.
 
@@ -354,10 +365,31 @@ def measure(
             compare=compare,
             study=study,
             key_numbers=key_numbers,
+            worst=worst,
+            pictures=pictures,
         )
         return function
 
     return declared
+
+
+def pictured(pictures: Pictures, *, of: str = "") -> Callable[[_Function], _Function]:
+    """Say what draws the answers of a function that has no card, because nobody asks it but by its name.
+
+    The answers have the name of the function unless ``of`` gives it.
+    """
+
+    def declared(function: _Function) -> _Function:
+        _PICTURES[of or function.__name__] = pictures
+        return function
+
+    return declared
+
+
+def pictures_of(name: str) -> Pictures | None:
+    """Return what draws the answers of a measure; None where nothing of its own does."""
+    card = card_of(name)
+    return card.pictures if card else _PICTURES.get(name)
 
 
 def in_words(name: str) -> str:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import KeyNumber, card_of
+from discreet.core.charts import Chart
+from discreet.core.detail_rows import columns_of
 from discreet.core.figure_words import figures_of, label_of, title_of, worded
 from discreet.core.results import Assessment, Measure, Scenario
 from discreet.report import page_words
 from discreet.report.answer import answer_of
 from discreet.report.chapters import chapters_of, leading_of
-from discreet.report.chart_kinds import Chart
-from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, columns_of, variable_excerpt
+from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, variable_excerpt
 from discreet.report.page_words import GLOSSARY, citations, flat, known_columns
 from discreet.report.plots import charts_of
 from discreet.report.templating import rendered, written_page

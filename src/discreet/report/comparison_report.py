@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import KeyNumber
+from discreet.core.charts import Chart, Grid, Lines, Map, Place
 from discreet.core.figure_words import label_of, title_of, worded
 from discreet.core.results import Assessment, Scenario
 from discreet.core.wording import percent, shown
 from discreet.report import page_words
 from discreet.report.answer import Answer, answer_of
 from discreet.report.assessment_report import Finding, Part, Section, parts_of
-from discreet.report.chart_kinds import Chart, Map, Place
 from discreet.report.excerpts import Excerpt
 from discreet.report.page_words import GLOSSARY, citations
 from discreet.report.templating import rendered, written_page
@@ -100,10 +99,6 @@ def _provenance(comparison: Comparison) -> list[tuple[str, str]]:
 
 _PICTURES_A_KIND = 2
 _MOST_COLUMNS = 4
-_LEFT_OUT_PICTURES = (
-    "Quantiles of",
-    "How strongly columns hang together",
-)
 _CARDS = (
     (
         "margins",
@@ -322,9 +317,11 @@ def _fewer_pictures(finding: Finding) -> Finding:
     seen: dict[str, int] = {}
     kept: list[Chart] = []
     for chart in finding.charts:
-        kind = re.sub(r"“.*?”", "", chart.title)
+        if isinstance(chart, Lines | Grid) and chart.extra:
+            continue
+        kind = (chart.kind if isinstance(chart, Lines) else "") or chart.title
         seen[kind] = seen.get(kind, 0) + 1
-        if seen[kind] <= _PICTURES_A_KIND and not chart.title.startswith(_LEFT_OUT_PICTURES):
+        if seen[kind] <= _PICTURES_A_KIND:
             kept.append(chart)
     return replace(finding, charts=tuple(kept))
 

@@ -7,18 +7,15 @@ unless they are asked for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import narwhals as nw
 
+from discreet.core.detail_rows import Frame, gathered
 from discreet.core.figure_words import heading_of, label_of, worded
-from discreet.core.results import Measure
 from discreet.core.values import plain
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 RISK_ORDER: tuple[tuple[str, bool], ...] = (
     ("risk", True),
@@ -175,16 +172,6 @@ def chosen_excerpt(table: Any, columns: Sequence[str], *, limit: int, measure: s
     )
 
 
-def columns_of(table: Any) -> list[str]:
-    """Return the column names of a table of any engine."""
-    return list(nw.from_native(table).collect_schema())
-
-
-def gathered(frame: Frame) -> nw.DataFrame[Any]:
-    """Bring a (small) frame into memory."""
-    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-
-
 def _top(
     frame: Frame, order: Sequence[tuple[str, bool]], limit: int, raw: Collection[str] = ()
 ) -> list[tuple[str, ...]]:
@@ -235,26 +222,3 @@ def _height(frame: Frame) -> int:
 
 def _holds_figures(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == nw.Boolean)
-
-
-# Rows of detail tables, as the pictures need them.
-
-
-def rows_of(measure: Measure, table: str, *needed: str) -> list[dict[str, Any]]:
-    """Return the rows of a (small) detail table; none where it is missing or lacks a needed column."""
-    if table not in measure.detail:
-        return []
-    held = measure.detail[table]
-    if not set(needed) <= set(columns_of(held)):
-        return []
-    return list(gathered(nw.from_native(held)).iter_rows(named=True))
-
-
-def finite(value: Any) -> TypeGuard[int | float]:
-    """Say whether a value is a number that can be drawn."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def number(value: Any) -> float | None:
-    """Return a number that can be drawn, else None."""
-    return float(value) if finite(value) else None

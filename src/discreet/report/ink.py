@@ -6,8 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from discreet.core.charts import Bars, Contours, Dots, Grid, Lines, Points
 from discreet.core.wording import percent, shown
-from discreet.report.chart_kinds import Bars, Contours, Dots, Grid, Lines, Points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,11 +13,11 @@ import xml.etree.ElementTree as ET
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from discreet.core.cards import pictures_of
+from discreet.core.charts import Bars, Chart, Contours, Dots, Lines, Map, Points
 from discreet.core.errors import ParameterError
 from discreet.core.results import Measure
 from discreet.report.chapters import chapters_of, leading_of
-from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
-from discreet.report.cost_charts import of_cost
 from discreet.report.group_charts import of_groups
 from discreet.report.ink import (
     COLOR_VARIABLES,
@@ -37,10 +37,7 @@ from discreet.report.ink import (
     lines_height,
     points_height,
 )
-from discreet.report.release_charts import of_release
 from discreet.report.risk_utility_map import draw_places, map_height
-from discreet.report.sample_charts import of_sample
-from discreet.report.utility_charts import of_propensity, of_utility
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +194,7 @@ def _draw(axes: Axes, chart: Chart) -> None:
         draw_grid(axes, chart)
 
 
-# Which picture helps: chosen by what a measure holds.
+# Which picture helps: by the card of a measure, or else by what it holds.
 
 
 def charts_of(measure: Measure) -> tuple[Chart, ...]:
@@ -212,11 +209,13 @@ def charts_of(measure: Measure) -> tuple[Chart, ...]:
     >>> [chart.title for chart in charts_of(scored)]
     ['Which keys make people stand out', 'How many key values it takes to stand alone']
     """
-    for choose in (of_propensity, of_utility, of_cost, of_sample, of_release, of_groups):
-        charts = tuple(choose(measure))
-        if charts:
-            return charts
-    return ()
+    return own_charts(measure) or tuple(of_groups(measure))
+
+
+def own_charts(measure: Measure, *, show_values: bool = False) -> tuple[Chart, ...]:
+    """Draw what the card of a measure says; with ``show_values`` also data values, such as the ends of a scale."""
+    pictures = pictures_of(measure.name)
+    return tuple(pictures(measure, show_values)) if pictures else ()
 
 
 def chart_of(measure: Measure) -> Chart:

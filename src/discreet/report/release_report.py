@@ -9,8 +9,8 @@ from discreet.core.figure_words import label_of, title_of, worded
 from discreet.core.method_cards import works_behind
 from discreet.protect import Treatment
 from discreet.report import page_words, release_view
-from discreet.report.cost_charts import of_cost
 from discreet.report.page_words import GLOSSARY, citations
+from discreet.report.plots import own_charts
 from discreet.report.templating import rendered, written_page
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def render_release(report: ReleaseReport) -> str:
         before=before,
         cards=release_view.cost_cards(report.cost),
         caveats=report.caveats,
-        charts=tuple(of_cost(report.cost, show_values=report.show_values)),
+        charts=own_charts(report.cost, show_values=report.show_values),
         citations={
             **works_behind(Treatment.known[step.treatment] for step in report.release.log),
             **{title_of(name): texts for name, texts in citations(measures).items()},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.core.cards import Figure, card_of
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.figure_words import title_of, worded
 from discreet.core.results import Assessment, Measure, Step
 from discreet.core.value_gate import EXPRESSIONS, countable, setting
@@ -16,7 +17,7 @@ from discreet.core.verdicts import Check
 from discreet.core.wording import percent, shown
 from discreet.protect import Treatment
 from discreet.report.answer import Answer, answer_of
-from discreet.report.excerpts import Excerpt, finite, rows_of
+from discreet.report.excerpts import Excerpt
 from discreet.report.page_words import counted, flat
 from discreet.workflow import ReleaseReport
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from discreet.core.charts import Map, Place
 from discreet.core.wording import percent
-from discreet.report.chart_kinds import Map, Place
 from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, compact, nice_ticks, shortened
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from discreet._version import __version__
+from discreet.core.charts import Bars
 from discreet.core.figure_words import label_of, worded
 from discreet.core.guarantees import NOT_COMPARED
 from discreet.core.values import jsonable
 from discreet.core.wording import percent, shown
-from discreet.report.chart_kinds import Bars
 from discreet.report.page_words import flat
 from discreet.report.templating import rendered, written_page
 from discreet.tables.table_protection import ProtectedTable

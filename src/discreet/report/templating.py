@@ -13,7 +13,7 @@ from discreet.report.plots import chart_svg
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from discreet.report.chart_kinds import Chart
+    from discreet.core.charts import Chart
 
 
 def rendered(template: str, **parts: Any) -> str:

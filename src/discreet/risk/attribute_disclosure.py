@@ -6,7 +6,7 @@ Raab, Nowok and Dibben (2024), in percent as their readers expect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +15,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
+from discreet.core.charts import Chart, Dots, Row, figure_bars, part_shown
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -33,6 +35,39 @@ from discreet.risk.synthetic_pairs import (
     meaning_of,
     parameters_of,
 )
+
+_MOST_ROWS = 15
+
+
+def pictures_of_targets(found: Measure, show_values: bool) -> Iterator[Chart]:
+    """Draw what is told for certain about each column, or about the one that was asked about."""
+    rows = rows_of(found, "targets", "target", "Dorig", "DiSCO")
+    if rows:
+        rows = sorted(rows, key=lambda row: -(number(row["DiSCO"]) or 0))
+        kept = rows[:_MOST_ROWS]
+        yield Dots(
+            title=f"What can be learned about each column{part_shown(kept, rows)}",
+            series=("From the release, rightly (DiSCO)", "From the original (Dorig)"),
+            rows=tuple(
+                Row(str(row["target"]), (_hundredth(row["DiSCO"]), _hundredth(row["Dorig"]))) for row in kept
+            ),
+            axis="Share of people whose value is told for certain by their keys",
+        )
+    elif {"Dorig", "DiSCO"} <= found.figures.keys():
+        told = {"Dorig": "From the original", "DiSCO": "From the release, rightly"}
+        yield from figure_bars(
+            found,
+            told,
+            "What can be learned about the column",
+            "Share of people whose value is told for certain by their keys",
+            risky=("DiSCO",),
+            percent=True,
+        )
+
+
+def _hundredth(value: object) -> float | None:
+    """Turn a percentage into a share."""
+    return float(value) / 100 if finite(value) else None
 
 
 @measure(
@@ -64,6 +99,7 @@ from discreet.risk.synthetic_pairs import (
         "DCAP_matched": Figure("Right guesses from the release, matched people only", unit="percent"),
         "TCAP_conditional": Figure("TCAP, matched people only", unit="percent"),
     },
+    pictures=pictures_of_targets,
 )
 @checked
 def attribute_disclosure(

@@ -12,7 +12,8 @@ counts of cells that are *not* flagged; here the rules count as they are defined
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.charts import Bars, Chart, Grid, Line, Lines
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -34,6 +37,53 @@ from discreet.risk.series_insiders import Insiders, find_groups, what_insiders_l
 from discreet.risk.series_publication import Curves, Publication, Rules
 
 Grouping = Literal["mdav", "random"]
+
+
+_MOST_MOMENTS = 96
+_BY_K = {
+    "share_p": "Second largest can estimate the largest",
+    "share_dominance_1": "One dominates",
+    "insider_success": "Insider finds the own group",
+    "insider_chance": "Insider by guessing",
+}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = rows_of(found, "by_k", "k", "share_p")
+    present = [name for name in _BY_K if rows and any(finite(row.get(name)) for row in rows)]
+    if len(rows) > 1 and present:
+        yield Lines(
+            title="What larger groups change",
+            places=tuple(float(row["k"]) for row in rows),
+            lines=tuple(Line(_BY_K[name], tuple(number(row[name]) for row in rows)) for name in present),
+            axis="Share of the published averages, or of the insiders; size of the groups along the bottom",
+        )
+    elif present:
+        yield Bars(
+            title="What the published averages give away",
+            labels=tuple(_BY_K[name] for name in present),
+            values=tuple(number(rows[0][name]) or 0.0 for name in present),
+            axis="Share of the published averages, or of the insiders",
+            at_risk=(False,) * len(present),
+            horizontal=True,
+        )
+    moments = rows_of(found, "times", "time", "p")
+    shares = [number(row["p"]) for row in moments]
+    if len(shares) > 1:
+        step = math.ceil(len(shares) / _MOST_MOMENTS)
+        pieces = [shares[place : place + step] for place in range(0, len(shares), step)]
+        yield Grid(
+            title="When the largest can be estimated",
+            row_labels=("",),
+            column_labels=tuple(str(place * step + 1) for place in range(len(pieces))),
+            values=(tuple(_mean(piece) for piece in pieces),),
+            axis="Moments from the first to the last; the stronger the color, the more averages give the largest away",
+        )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 @measure(
@@ -72,6 +122,7 @@ Grouping = Literal["mdav", "random"]
         "members": Figure("Members"),
     },
     assess=OfFile(20, partition=False, roles=("contributor", "time"), counts_company=False),
+    pictures=_pictures,
 )
 @checked
 def series(

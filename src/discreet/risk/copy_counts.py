@@ -10,13 +10,14 @@ Which single values of the release can only be one person's? A turnover to the u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.findings import Finding
 from discreet.core.randomness import Seed, generator
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import MixedSpace, Points
@@ -302,3 +303,33 @@ def calibrated(share: float, chance: float) -> float:
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     return 0.5 + 0.5 * (share - chance) / (1 - chance) if share >= chance else 0.5 * share / chance
+
+
+def people_back(people: int, how: str, by_chance: float, share: float, *, linked: bool) -> Iterator[Finding]:
+    """Say how many people come back, and how many would by chance; ``share`` is that of all beyond chance."""
+    if people and linked:
+        yield Finding(
+            "same people",
+            0.5,
+            f"The records are those of the same people, and {counted_people(people)} can be told in it from all "
+            "others: what protects them is what cannot be known about them.",
+        )
+    elif people:
+        who = counted_people(people, "who is like no other comes", "who are like no other come")
+        yield Finding(
+            "people come back",
+            1 + 20 * share if share else 0.5,
+            f"{who} back in the release {how}; if it held new people, about {by_chance:,.0f} would.",
+        )
+
+
+def counted_people(people: int, one: str = "", many: str = "") -> str:
+    """Count people, with the words that follow for one person and for many.
+
+    Examples
+    --------
+    >>> counted_people(1, "comes", "come"), counted_people(1200, "comes", "come")
+    ('1 person comes', '1,200 people come')
+    """
+    noun, verb = ("person", one) if people == 1 else ("people", many)
+    return f"{people:,} {noun} {verb}".rstrip()

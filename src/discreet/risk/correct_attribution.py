@@ -6,13 +6,16 @@ one set of counts of keys by target in two files stands under all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, OfPair, measure
+from discreet.core.charts import Bars, Chart, Dots, Grid, Line, Lines, Row, part_shown
+from discreet.core.detail_rows import finite, number, rows_of
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -33,6 +36,99 @@ from discreet.risk.attribution_attack import (
 from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
 from discreet.risk.equivalence_classes import company_caveats
 from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
+
+_ABOVE_GUESSING = 0.2
+
+
+def _guessed_right(found: Measure, beside: Beside) -> Iterator[Finding]:
+    right, blind = found.figures.get("cap_released"), found.figures.get("baseline")
+    if isinstance(right, float) and isinstance(blind, float) and right - blind >= _ABOVE_GUESSING:
+        column, matched = _easiest_to_guess(found), found.figures.get("matched_share")
+        named = "the sensitive value" if column is None else f"'{column}'"
+        some = f" ({percent(matched)} of all people)" if isinstance(matched, float) and matched < 1 else ""
+        yield Finding(
+            "guessed right",
+            1 + 2 * (right - blind),
+            f"Who looks a person up by the keys guesses {named} right for {percent(right)} of those who can be looked "
+            f"up{some}, against {percent(blind)} without the release.",
+        )
+
+
+def _easiest_to_guess(found: Measure) -> str | None:
+    """Name the sensitive column that the headline is about."""
+    first = next(iter(rows_of(found, "variables")), {}).get("sensitive")
+    return None if first is None else str(first)
+
+
+_MOST_ROWS = 15
+_GUESSES = {
+    "cap_released": "From the release",
+    "cap_original": "From the original",
+    "baseline": "Without either",
+}
+_OWN_GUESSES = {"cap_original": "With this file", "baseline": "Without it"}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = rows_of(found, "variables", "sensitive", "cap_original", "baseline")
+    axis = "Share of people whose value an intruder who knows the keys guesses right"
+    present = [name for name in _GUESSES if any(finite(row.get(name)) for row in rows)]
+    words = _GUESSES if "cap_released" in present else _OWN_GUESSES
+    if len(rows) == 1 and len(present) > 1:
+        yield Bars(
+            title="How often an intruder guesses right",
+            labels=tuple(words[name] for name in present),
+            values=tuple(number(rows[0][name]) or 0.0 for name in present),
+            axis=axis,
+            at_risk=tuple(name == "cap_released" for name in present),
+            horizontal=True,
+        )
+    elif len(rows) > 1 and present:
+        kept = sorted(rows, key=lambda row: -(number(row[present[0]]) or 0))[:_MOST_ROWS]
+        yield Dots(
+            title=f"How often an intruder guesses right{part_shown(kept, rows)}",
+            series=tuple(words[name] for name in present),
+            rows=tuple(
+                Row(str(row["sensitive"]), tuple(number(row[name]) for name in present)) for row in kept
+            ),
+            axis=axis,
+        )
+    yield from _surface(found)
+
+
+def _surface(found: Measure) -> Iterator[Chart]:
+    """Draw how the share of right guesses hangs on the intervals: a grid, or a line where one side has none."""
+    cells = {
+        (row["key_intervals"], row["target_intervals"]): number(row["cap_released"])
+        for row in rows_of(found, "surface", "key_intervals", "target_intervals", "cap_released")
+    }
+    up, across = (
+        sorted({place[side] for place in cells}, key=lambda many: (many is not None, many)) for side in (0, 1)
+    )
+    if len(set(cells.values())) < 2:
+        return
+    title = "How often the guess is right, by how exactly things are known"
+    if min(len(up), len(across)) == 1:
+        steps, what = (across, "the column that is guessed") if len(up) == 1 else (up, "each key")
+        places = [step for step in steps if step is not None]
+        line = [cells.get((up[0], step) if len(up) == 1 else (step, across[0])) for step in places]
+        yield Lines(
+            title=title,
+            places=tuple(map(float, places)),
+            lines=(Line("From the release", tuple(line)),),
+            axis=f"Share of guesses that are right, upwards, by the number of intervals of {what}",
+        )
+        return
+    yield Grid(
+        title=title,
+        # Where no key (or not the target) is a number, there is one line without a number of intervals.
+        row_labels=tuple("" if key is None else f"{key:g}" for key in reversed(up)),
+        column_labels=tuple("" if target is None else f"{target:g}" for target in across),
+        values=tuple(tuple(cells.get((key, target)) for target in across) for key in reversed(up)),
+        axis="Percent of guesses that are right; the stronger the color, the more",
+        across="intervals of the column that is guessed",
+        up="intervals of each key",
+    )
 
 
 @measure(
@@ -82,6 +178,8 @@ from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_colum
     },
     assess=OfFile(19, sensitive=True, slow=True),
     compare=OfPair(13, "risk", keys=True, sensitive=True, effort=1),
+    worst=OfWorst(9, _guessed_right),
+    pictures=_pictures,
 )
 @checked
 def attribution(

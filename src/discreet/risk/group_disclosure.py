@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +11,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.charts import Bars, part_shown
 from discreet.core.citations import KOLB_2024
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -22,6 +24,29 @@ from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
 from discreet.risk.attribution_attack import as_copies
 from discreet.risk.value_classes import overlapping
+
+_MOST_ROWS = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    by_table = [
+        row
+        for row in rows_of(found, "tables", "keys", "common_cells", "released_cells")
+        if row["common_cells"]
+    ]
+    if by_table:
+        by_table.sort(key=lambda row: (-row["common_cells"], str(row["keys"])))
+        kept = by_table[:_MOST_ROWS]
+        several = len({row.get("sensitive") for row in by_table}) > 1
+        yield Bars(
+            title=f"Tables whose cells tell the truth about a whole group{part_shown(kept, by_table)}",
+            labels=tuple(f"{row['keys']}{': ' + row['sensitive'] if several else ''}" for row in kept),
+            values=tuple(float(row["common_cells"]) for row in kept),
+            axis="Number of cells in which everyone has the same value, in the release and in truth",
+            at_risk=(False,) * len(kept),
+            horizontal=True,
+            as_share=False,
+        )
 
 
 @measure(
@@ -40,6 +65,7 @@ from discreet.risk.value_classes import overlapping
     },
     columns={"dimension": Figure("Number of keys")},
     compare=OfPair(16, "risk", usual=False, keys=True, sensitive=True),
+    pictures=_pictures,
 )
 @checked
 def group_disclosure(

@@ -6,6 +6,7 @@ re-identifications in the whole file, and the threshold on the risk that brings 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, without
+from discreet.core.charts import Bars
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -42,6 +45,24 @@ def _people_found(found: Measure) -> Iterator[KeyNumber]:
             "people expected to be found",
             "If someone tried to match every record with the whole population, by the survey weights.",
         )
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    rows = rows_of(found, "distribution", "risk_above", "risk_up_to", "records")
+    if not any(row["records"] for row in rows):
+        return
+    threshold = found.figures.get("threshold")
+    limit = float(threshold) if finite(threshold) else math.inf
+    words = f"; red: above the threshold of {percent(limit)}" if limit <= 1 else ""
+    yield Bars(
+        title="Records by their chance of being found in the population",
+        labels=tuple(f"≤{percent(row['risk_up_to'])}".replace(" %", "%") for row in rows),
+        values=tuple(float(row["records"]) for row in rows),
+        axis=f"Number of records, each step ten times the last; chance along the bottom{words}",
+        at_risk=tuple(row["risk_above"] >= limit * (1 - 1e-9) for row in rows),
+        as_share=False,
+        by_tens=True,
+    )
 
 
 @measure(
@@ -93,6 +114,7 @@ def _people_found(found: Measure) -> Iterator[KeyNumber]:
     },
     assess=OfFile(7, weight=True, partition=False),
     key_numbers=KeyNumbers(4, _people_found, enough=False),
+    pictures=_pictures,
 )
 @checked
 def individual(

@@ -7,18 +7,22 @@ together point at a person, unless it is known that the person is in the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
-from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.cards import Figure, OfFile, measure, pictured
+from discreet.core.charts import Point, Points
 from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.detail_rows import Frame, columns_of, finite, gathered
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -110,6 +114,53 @@ class _Limits:
         return np.where(large & specific, IDENTIFYING, np.where(large, ISOLATING, NONE))
 
 
+_HIGHEST_GAIN = 1e6
+_LOWEST_CHANCE = 1e-9
+_FLAGGED = "may enable identification"
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
+    """Gather the groups of a release on a grid by tens, in the engine: there can be millions of them."""
+    if "cells" not in found.detail or not {"P_A", "gain"} <= set(columns_of(found.detail["cells"])):
+        return
+    flagged = "flag" in columns_of(found.detail["cells"])
+    frame: Frame = nw.from_native(found.detail["cells"])
+    frame = frame.select(
+        nw.col("P_A").clip(_LOWEST_CHANCE, 1.0).alias("across"),
+        nw.col("gain").clip(1 / _HIGHEST_GAIN, _HIGHEST_GAIN).alias("up"),
+        (nw.col("flag") == _FLAGGED if flagged else nw.lit(value=False)).alias("risky"),
+    ).filter(~nw.col("up").is_null() & ~nw.col("up").is_nan() & ~nw.col("across").is_null())
+    held = gathered(
+        frame.with_columns(
+            (nw.col("across").log(10) * 4).round(0).alias("across"),
+            (nw.col("up").log(10) * 2).round(0).alias("up"),
+        )
+        .group_by("across", "up", "risky")
+        .agg(nw.len().alias("count"))
+    )
+    counts = Counter[tuple[float, float, bool]]()
+    for row in held.iter_rows(named=True):
+        # On some engines minus zero is a group of its own.
+        counts[10 ** (row["across"] / 4), 10 ** (row["up"] / 2), bool(row["risky"])] += int(row["count"])
+    if not counts:
+        return
+    records = found.figures.get("records")
+    yield Points(
+        title="What the release adds to a blind guess",
+        points=tuple(
+            Point(across, up, counts[across, up, risky], risky) for across, up, risky in sorted(counts)
+        ),
+        across="chance of the key values in the population",
+        up="gain",
+        axis=(
+            "Each dot stands for groups, a large one for many; up: how much likelier the release makes it to single "
+            f"someone out (drawn up to {shown(int(_HIGHEST_GAIN))} times); red: may enable identification"
+        ),
+        mark=1 / records if finite(records) and records else None,
+        mark_name="1 / records",
+    )
+
+
 @measure(
     work="class-wise",
     question="How much better than a blind guess does the file single people out?",
@@ -143,6 +194,7 @@ class _Limits:
         "flag": Figure("Flag"),
     },
     assess=OfFile(10, population_size=True),
+    pictures=_pictures,
 )
 @checked
 def isolation(
@@ -294,6 +346,7 @@ def isolation(
     )
 
 
+@pictured(_pictures)
 def isolation_of_counts(
     counts: npt.ArrayLike,
     probabilities: npt.ArrayLike,

@@ -6,7 +6,7 @@ released record to an original; the truth tells how often that works.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,7 +16,10 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
+from discreet.core.charts import Bars, Chart, figure_bars
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -44,6 +47,60 @@ WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     # The rows are in order unless there is an id.
     return {"columns": list(pair.keys or pair.columns), "ids": pair.ids, "missing": None}
+
+
+_WORTH_SAYING = 0.05
+
+
+def _led_back(found: Measure, beside: Beside) -> Iterator[Finding]:
+    share, by_chance = found.figures.get("linked_share"), found.figures.get("guess_share")
+    if isinstance(share, float) and share >= _WORTH_SAYING and share > 10 * float(by_chance or 0):
+        yield Finding(
+            "led back",
+            1 + 2 * share,
+            f"{percent(share)} of the released records can be led back to their person by who knows the original "
+            "values.",
+        )
+
+
+_MOST_ROWS = 15
+_LINKED = {
+    "linked_share": "Led back to the right person",
+    "certain_share": "Without any doubt",
+    "guess_share": "By blind guessing",
+}
+_INSIDE = {
+    "interval_share": "All values that close",
+    "interval_share_mean": "Mean over the columns",
+    "uncrowded_share": "All that close, and no crowd",
+}
+
+
+def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
+    """Draw how many records are led back, and how many values lie close to the original ones."""
+    yield from figure_bars(
+        found,
+        _LINKED,
+        "Released records led back to their person",
+        "Share of the released records",
+        risky=("linked_share",),
+    )
+    rows = [
+        row for row in rows_of(found, "variables", "column", "inside_share") if finite(row["inside_share"])
+    ]
+    if rows:
+        yield Bars(
+            title="Released values close to the original ones",
+            labels=tuple(str(row["column"]) for row in rows[:_MOST_ROWS]),
+            values=tuple(float(row["inside_share"]) for row in rows[:_MOST_ROWS]),
+            axis="Share of the records whose original value lies within the interval around the released one",
+            at_risk=(False,) * len(rows[:_MOST_ROWS]),
+            horizontal=True,
+        )
+    else:
+        yield from figure_bars(
+            found, _INSIDE, "Released values close to the original ones", "Share of the records"
+        )
 
 
 @measure(
@@ -82,6 +139,8 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         "precision": Figure("Links that are right", unit="share"),
     },
     compare=OfPair(18, "risk", linked=True, one_type=True, most=5_000, settings=_in_a_comparison),
+    worst=OfWorst(10, _led_back),
+    pictures=pictures_of_links,
 )
 @checked
 def linkage(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.charts import Dots, Row
+from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -50,6 +52,30 @@ class Fitted:
     expected_others: Floats | None = None
 
 
+_MOST_MODELS = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
+    rows = rows_of(found, "models", "added", "error_tau2", "chosen")
+    if len(rows) < 2:
+        return
+    kept = rows[:_MOST_MODELS]
+    yield Dots(
+        title="How far each model is from the counts of the file",
+        series=("Unique in the population (tau1)", "Right matches (tau2)"),
+        rows=tuple(
+            Row(
+                f"{'+ ' if place else ''}{row['added']}{' (chosen)' if row['chosen'] else ''}",
+                (number(row.get("error_tau1")), number(row["error_tau2"])),
+            )
+            for place, row in enumerate(kept)
+        ),
+        axis="Test of over- or underfit of each step; the closer to 0, the better the model fits",
+        as_share=False,
+        mark=0.0,
+    )
+
+
 @measure(
     work="class-wise",
     title="Log-linear risk",
@@ -75,6 +101,7 @@ class Fitted:
     },
     columns={"added": Figure("Added to the model"), "step": Figure("Step")},
     assess=OfFile(9, population_size=True, slow=True),
+    pictures=_pictures,
 )
 @checked
 def log_linear(

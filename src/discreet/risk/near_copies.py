@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -18,10 +20,55 @@ from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
-from discreet.risk.copy_counts import Found, TellingColumn, closer_to_original, count_copies, telling_columns
+from discreet.risk.copy_counts import (
+    Found,
+    TellingColumn,
+    closer_to_original,
+    count_copies,
+    counted_people,
+    people_back,
+    telling_columns,
+)
 from discreet.risk.equivalence_classes import records_only
 
 _AS_GOOD_AS_EQUAL = 0.01
+
+
+def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
+    """Say how many people come back, whole or almost: each of them is somebody, however small their share."""
+    figures: Mapping[str, Any] = found.figures
+    people, whole = figures["copied"], figures["whole"]
+    how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
+    by_chance, share = figures["copied_by_chance"], figures["copied_share"] or 0.0
+    yield from people_back(people, how, by_chance, share, linked=beside.linked)
+    far, expected = figures["outlying_copied"], figures["outlying_by_chance"]
+    if far > expected and not beside.linked:
+        yield Finding(
+            "outliers come back",
+            _weight(figures["outlying_share"], 30),
+            f"Of the {figures['outlying']:,} people who are farthest from everybody else, {far:,} "
+            f"{'comes' if far == 1 else 'come'} back almost unchanged (by chance: {expected:,.0f}).",
+        )
+    if figures["telling_found"] > figures["telling_by_chance"]:
+        column = rows_of(found, "telling")[0]["column"]
+        yield Finding(
+            "own values come back",
+            _weight(figures["telling_share"], 20),
+            f"{counted_people(figures['telling_found'], 'finds', 'find')} in the release the exact value of "
+            f"'{column}' that nobody else has: who knows it knows them.",
+        )
+    if figures["largest_share"]:
+        yield Finding(
+            "largest values come back",
+            1 + 20 * figures["largest_share"],
+            f"Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have theirs in "
+            f"the release, exactly or almost (by chance: {figures['largest_by_chance']:,.0f}).",
+        )
+
+
+def _weight(share: float | None, times: float) -> float:
+    """Weigh the share of people beyond chance; nobody beyond chance is said all the same, but last."""
+    return 1 + times * share if share else 0.6
 
 
 @measure(
@@ -104,6 +151,7 @@ _AS_GOOD_AS_EQUAL = 0.01
         "closer_high": Figure("Closer to the original than to the hold-out, at most"),
     },
     compare=OfPair(19, "risk", one_type=True, effort=2),
+    worst=OfWorst(7, _who_comes_back),
 )
 @checked
 def near_copies(

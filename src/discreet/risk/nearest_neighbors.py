@@ -6,7 +6,7 @@ that comes from copying can be told from closeness that comes from people being 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,10 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
+from discreet.core.charts import Line, Lines
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -102,6 +105,48 @@ def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
     return f"{start}; {percent(share)} are closer to the original than to the hold-out, so the release is {leaning}."
 
 
+_CLOSER = 0.55
+
+
+def _too_close(found: Measure, beside: Beside) -> Iterator[Finding]:
+    closer = found.figures.get("dcr_share_closer_than_holdout")
+    copies = beside.measures.get("near_copies")
+    least = copies.figures.get("closer_low") if copies else None
+    leaning = not isinstance(least, float) or least > 0.5
+    if isinstance(closer, int | float) and closer >= _CLOSER and leaning:
+        yield Finding(
+            "closer than the hold-out",
+            10 * (closer - 0.5),
+            f"{percent(closer)} of the released records lie closer to the people they were made from than to others "
+            "like them (50 % is chance).",
+        )
+
+
+_DISTANCES = {
+    "released_to_original": "Released records",
+    "holdout_to_original": "People who were not used",
+    "original_to_original": "Originals among themselves",
+}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
+    rows = rows_of(found, "quantiles", "share", "released_to_original")
+    present = [name for name in _DISTANCES if rows and any(finite(row.get(name)) for row in rows)]
+    if len(rows) < 2 or not present:
+        return
+    yield Lines(
+        title="How far it is to the closest original",
+        places=tuple(float(row["share"]) for row in rows),
+        lines=tuple(Line(_DISTANCES[name], tuple(number(row[name]) for row in rows)) for name in present),
+        axis=(
+            "Distance, upwards, within which the share of records along the bottom has an original; released records "
+            "well below the others were made too close to real people"
+        ),
+        as_share=False,
+        places_as_share=True,
+    )
+
+
 @measure(
     work="whole-file",
     title="Nearest neighbors",
@@ -150,6 +195,8 @@ def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
     },
     compare=OfPair(21, "risk", one_type=True, most=5_000),
     study=OfStudy(7),
+    worst=OfWorst(8, _too_close),
+    pictures=_pictures,
 )
 @checked
 def neighbors(

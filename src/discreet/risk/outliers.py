@@ -6,7 +6,7 @@ with released records that agree on the keys up to a tolerance. One possible mat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.charts import Bars, figure_bars
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -25,6 +26,23 @@ from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import check_categorical, compared_columns, tables_of
 from discreet.risk.equivalence_classes import records_only
 from discreet.risk.fuzzy_match import Attack, Comparison, Kind, attack
+
+_OUTLIERS = {
+    "matched_share": "Have a possible match",
+    "single_share": "Have exactly one",
+    "matched_share_holdout": "Strangers with a match",
+    "single_share_holdout": "Strangers with exactly one",
+}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    yield from figure_bars(
+        found,
+        _OUTLIERS,
+        "People who stand out and can be looked for",
+        "Share of the people who stand out",
+        risky=("single_share",),
+    )
 
 
 @measure(
@@ -58,6 +76,7 @@ from discreet.risk.fuzzy_match import Attack, Comparison, Kind, attack
     },
     columns={"variant": Figure("Release")},
     compare=OfPair(17, "risk", usual=False, one_type=True),
+    pictures=_pictures,
 )
 @checked
 def outliers(

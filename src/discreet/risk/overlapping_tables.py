@@ -6,7 +6,7 @@ by attribute, the rest of the record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +14,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
+from discreet.core.charts import Bars
 from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -25,6 +27,22 @@ from discreet.engine.classes import key_names
 from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
 from discreet.risk.k_anonymity import key_caveats
+
+_MOST_ROWS = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    attributes = rows_of(found, "attributes", "attribute", "records")[:_MOST_ROWS]
+    if attributes:
+        yield Bars(
+            title="Which columns single records out in tables",
+            labels=tuple(str(row["attribute"]) for row in attributes),
+            values=tuple(float(row["records"]) for row in attributes),
+            axis="Number of records whose smallest set of telling columns holds this one",
+            at_risk=(False,) * len(attributes),
+            horizontal=True,
+            as_share=False,
+        )
 
 
 @measure(
@@ -42,6 +60,7 @@ from discreet.risk.k_anonymity import key_caveats
         "isolating_cells": Figure("Cells that single out a record"),
     },
     columns={"attribute": Figure("Column"), "attributes": Figure("Columns of the table")},
+    pictures=_pictures,
 )
 @checked
 def overlapping_tables(

@@ -6,7 +6,7 @@ codings that cut differently together cut finer than either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
+from discreet.core.charts import Bars
+from discreet.core.detail_rows import number
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -23,6 +25,25 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.crossed_codings import Coding, common_classes, compatible_classes, shared_bounds
 from discreet.risk.k_anonymity import key_caveats, records_below
+
+_EXPOSED = {
+    "exposed_joined": "Joined the file",
+    "exposed_left": "Left the file",
+    "exposed_stayed": "Stayed, in other groups",
+}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    if _EXPOSED.keys() <= found.figures.keys():
+        yield Bars(
+            title="Who becomes identifiable by comparing the releases",
+            labels=tuple(_EXPOSED.values()),
+            values=tuple(number(found.figures[name]) or 0.0 for name in _EXPOSED),
+            axis="Number of people hidden in each release but not in both together",
+            at_risk=(True,) * len(_EXPOSED),
+            horizontal=True,
+            as_share=False,
+        )
 
 
 @measure(
@@ -56,6 +77,7 @@ from discreet.risk.k_anonymity import key_caveats, records_below
         "next_below_k": Figure("Records of the next release in small groups"),
         "linked": Figure("People could be linked"),
     },
+    pictures=_pictures,
 )
 @checked
 def differencing(

@@ -6,7 +6,7 @@ Alone on all keys, or already on a few of many columns: the second are the speci
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.charts import Bars, figure_bars
 from discreet.core.citations import KOLB_2024, RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
@@ -33,6 +34,25 @@ from discreet.risk.value_classes import coarsened, overlapping
 Which = Literal["original", "released"]
 
 
+_UNIQUES = {
+    "UiO": "Alone in the original",
+    "UiS": "Alone in the release",
+    "UiOiS": "Alone there, found in the release",
+    "repU": "Alone in both",
+}
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    yield from figure_bars(
+        found,
+        _UNIQUES,
+        "Records alone with their keys",
+        "Share of all records",
+        risky=("repU",),
+        percent=True,
+    )
+
+
 @measure(
     work="class-wise",
     question="How many people alone in the original are alone in the release too?",
@@ -49,6 +69,7 @@ Which = Literal["original", "released"]
         "repU": Figure(unit="percent", better="lower", summary=True),
     },
     compare=OfPair(12, "risk", keys=True, effort=1),
+    pictures=_pictures,
 )
 @checked
 def replicated_uniques(

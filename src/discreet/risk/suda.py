@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, without
+from discreet.core.charts import Bars
 from discreet.core.citations import SKINNER_ELLIOT_2002
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -42,6 +44,34 @@ from discreet.risk.key_sets import (
 
 _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
+
+
+_MOST_KEYS = 12
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    rows = [row for row in rows_of(found, "variables", "key", "contribution") if finite(row["contribution"])]
+    if not rows:
+        return
+    rows = sorted(rows, key=lambda row: -row["contribution"])[:_MOST_KEYS]
+    yield Bars(
+        title="Which keys make people stand out",
+        labels=tuple(str(row["key"]) for row in rows),
+        values=tuple(float(row["contribution"]) for row in rows),
+        axis="Share of the score of all records that a key takes part in",
+        at_risk=(False,) * len(rows),
+        horizontal=True,
+    )
+    sizes = rows_of(found, "sizes", "size", "msus")
+    if sizes:
+        yield Bars(
+            title="How many key values it takes to stand alone",
+            labels=tuple(f"{row['size']:g}" for row in sizes),
+            values=tuple(float(row["msus"]) for row in sizes),
+            axis="Number of smallest combinations that are alone; number of keys in them along the bottom",
+            at_risk=tuple(row["size"] <= 1 for row in sizes),
+            as_share=False,
+        )
 
 
 @measure(
@@ -78,6 +108,7 @@ _FRACTION_UNLESS_TOLD = 0.1
         "dis": Figure("Chance that a match is right (DIS)", unit="share"),
     },
     assess=OfFile(6, partition=False, slow=True),
+    pictures=_pictures,
 )
 @checked
 def special_uniques(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, without
+from discreet.core.charts import Dots, Row
 from discreet.core.citations import JIANG_2022
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -28,6 +30,44 @@ from discreet.risk.population_estimators import ESTIMATORS, Answer, Estimator, a
 _MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0)
 #: The smallest sampling fraction of the published study of the copula estimators.
 _STUDIED = 0.05
+
+
+_SLOW_ESTIMATORS = frozenset({"average", "gaussian", "d-vine", "log-linear"})
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
+    rows = rows_of(found, "estimates", "estimator", "B")
+    estimates = tuple(
+        Row(str(row["estimator"]), (number(row["B"]),), _interval(row.get("B_low"), row.get("B_high")))
+        for row in rows
+        if finite(row["B"])
+    )
+    if estimates:
+        yield Dots(
+            title="Chance that a record is matched to the right person",
+            series=("Estimate",),
+            rows=estimates,
+            axis="Estimated chance (B); the line is the interval of the estimate",
+        )
+    # Estimators that simulate would run again for every size of the population.
+    if found.parameters.get("estimator") in _SLOW_ESTIMATORS:
+        return
+    sizes = tuple(
+        Row(f"{row['population_size']:,}", (number(row["B"]),))
+        for row in rows_of(found, "sensitivity", "population_size", "B")
+        if finite(row["B"])
+    )
+    if len(sizes) > 1:
+        yield Dots(
+            title="If the population were smaller or larger",
+            series=("Estimate",),
+            rows=sizes,
+            axis="Estimated chance (B) by the number of people in the population",
+        )
+
+
+def _interval(low: object, high: object) -> tuple[float, float] | None:
+    return (float(low), float(high)) if finite(low) and finite(high) else None
 
 
 @measure(
@@ -55,6 +95,7 @@ _STUDIED = 0.05
     },
     columns={"estimator": Figure("Estimator")},
     assess=OfFile(8, population_size=True, slow=True, settings={"estimator": "dankar"}),
+    pictures=_pictures,
 )
 @checked
 def population(

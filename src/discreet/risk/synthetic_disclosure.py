@@ -27,6 +27,7 @@ from discreet.risk.attribute_disclosure import (
     against_holdout,
     exclusions_of,
     learnable,
+    pictures_of_targets,
     refuse_unknown,
 )
 from discreet.risk.disclosure_cells import COLUMNS
@@ -68,6 +69,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     },
     compare=OfPair(14, "risk", keys=True, sensitive=True, effort=2, settings=_in_a_comparison),
     study=OfStudy(8),
+    pictures=pictures_of_targets,
 )
 @checked
 def disclosure(

@@ -6,7 +6,7 @@ in each: the check of low-dimensional combinations that precedes recoding and lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.charts import Bars
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
-from discreet.core.wording import percent
+from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.microdata import Microdata
@@ -32,6 +34,30 @@ from discreet.risk.equivalence_classes import (
 )
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
+
+_MOST_SETS = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
+    rows = [
+        row for row in rows_of(found, "sets", "keys", "unsafe_combinations") if row["unsafe_combinations"]
+    ]
+    if not rows:
+        return
+    rows = sorted(rows, key=lambda row: (-row["unsafe_combinations"], str(row["keys"])))
+    kept = rows[:_MOST_SETS]
+    more = f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
+    threshold = found.figures.get("threshold")
+    few = f"fewer than {shown(threshold)}" if finite(threshold) else "too few"
+    yield Bars(
+        title=f"Sets of keys with the most rare combinations{more}",
+        labels=tuple(str(row["keys"]) for row in kept),
+        values=tuple(float(row["unsafe_combinations"]) for row in kept),
+        axis=f"Number of combinations of values that {few} records share",
+        at_risk=(False,) * len(kept),
+        horizontal=True,
+        as_share=False,
+    )
 
 
 @measure(
@@ -59,6 +85,7 @@ from discreet.risk.key_sets import CodedKeys, Inherited, KeySet, checked_size, c
         "combinations": Figure("Combinations of values"),
     },
     assess=OfFile(5, partition=False, slow=True),
+    pictures=_pictures,
 )
 @checked
 def unsafe_combinations(

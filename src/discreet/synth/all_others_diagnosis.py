@@ -13,10 +13,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
+from discreet.core.cards import pictured
 from discreet.core.errors import ParameterError
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
+from discreet.risk.linkage import pictures_of_links
 from discreet.synth.column_forms import NumberForm
 from discreet.synth.variables import Variable
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _LINKED_RECORDS = 2000
 
 
+@pictured(pictures_of_links, of="all_others_diagnosis")
 def diagnosis(model: FittedAllOthers, released: Microdata) -> Measure:
     """Compare a drawn file with the records of the model."""
     frame = engine.collect(released, list(model.records.forms))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
+from discreet.core.cards import pictured
+from discreet.core.charts import Chart, Contours, Layer
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -24,6 +29,52 @@ _FINER = (
 _REACH = 4.0  # bandwidths beyond which the kernel is nothing
 
 
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    points = rows_of(found, "grid", "x", "y", "original", "released")
+    heights = sorted(rows_of(found, "levels", "level", "original", "released"), key=lambda row: row["level"])
+    if not points or not heights:
+        return
+    across, up = found.parameters["columns"]
+    files = {"Released": "released", "Original": "original"}
+    grids = {
+        title: [[float(row[file]) for row in part] for _, part in groupby(points, key=lambda row: row["x"])]
+        for title, file in files.items()
+    }
+    levels = {title: tuple(float(row[file]) for row in heights) for title, file in files.items()}
+    right, upward = _inhabited(list(grids.values()), [min(levels[title]) for title in grids])
+    layers = [
+        Layer(title, tuple(tuple(row[upward]) for row in grid[right]), levels[title])
+        for title, grid in grids.items()
+    ]
+    yield Contours(
+        title=f"Where people are: “{across}” and “{up}”",
+        layers=tuple(layers),
+        shares=tuple(float(row["level"]) for row in heights),
+        across=str(across),
+        up=str(up),
+        axis=f"Regions of highest density with {_listed(heights)} of the people, the innermost thickest",
+    )
+
+
+def _inhabited(grids: Sequence[list[list[float]]], lowest: Sequence[float]) -> tuple[slice, slice]:
+    """Find the part of the grids within the outermost contours, for a few far values would leave the picture empty."""
+    inside = [
+        (i, j)
+        for grid, height in zip(grids, lowest, strict=True)
+        for i, row in enumerate(grid)
+        for j, value in enumerate(row)
+        if value >= height
+    ]
+    right, upward = ([place[axis] for place in inside] for axis in (0, 1))
+    return slice(max(0, min(right) - 2), max(right) + 3), slice(max(0, min(upward) - 2), max(upward) + 3)
+
+
+def _listed(heights: Sequence[dict[str, Any]]) -> str:
+    words = [f"{100 * float(row['level']):g} %" for row in heights]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+@pictured(_pictures)
 @checked
 def densities(
     original: Microdata,

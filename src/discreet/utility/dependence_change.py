@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,10 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.charts import Chart, Dots, Grid, Row
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import InputError, ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
@@ -28,10 +32,104 @@ from discreet.utility.associations import (
     sampled_in_words,
     theils_u,
 )
+from discreet.utility.margin_change import columns_with_new_gaps
 
 Correlation = Literal["pearson", "spearman"]
 _BY_CHANCE = 3.0
 _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
+
+
+_CHANCE = 3.0
+_CHANGED = 0.1
+_CALLED = {
+    "pearson": "correlation",
+    "spearman": "rank correlation",
+    "cramers_v": "Cramér's V",
+    "correlation_ratio": "correlation ratio",
+}
+
+
+def _what_changed(found: Measure, beside: Beside) -> Iterator[Finding]:
+    """Find relations that changed; one that seems stronger among the values suppression left is none."""
+    gaps = columns_with_new_gaps(beside.measures.get("margins"))
+    beyond_chance = [
+        row
+        for row in rows_of(found, "pairs")
+        if not _is_chance(row)
+        and not ({row["column"], row["other"]} & gaps and abs(row["after"] or 0) > abs(row["before"] or 0))
+    ]
+    for row in beyond_chance[:3]:
+        change = abs(row["difference"] or 0)
+        if change >= _CHANGED:
+            verb = "weakened" if abs(row["after"]) < abs(row["before"]) else "strengthened"
+            turned = row["before"] * row["after"] < 0
+            yield Finding(
+                "relation changed",
+                change / _CHANGED,
+                f"The relation of '{row['column']}' and '{row['other']}' {'turned round' if turned else verb}: from "
+                f"{shown(round(row['before'], 3))} to {shown(round(row['after'], 3))} ({_CALLED[row['measure']]}).",
+            )
+
+
+def _is_chance(row: Mapping[str, Any]) -> bool:
+    """Say whether two samples of so few records that know both columns differ as much by chance."""
+    known = [row.get("known_before"), row.get("known_after")]
+    if row["measure"] not in ("pearson", "spearman") or not all(known):
+        return False
+    return bool(
+        abs(row["difference"] or 0) < _CHANCE * math.sqrt(sum(1 / float(many or 1) for many in known))
+    )
+
+
+_MOST_COLUMNS = 30
+_MOST_PAIRS = 12
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = [
+        row
+        for row in rows_of(found, "pairs", "column", "other", "before", "after")
+        if finite(row["before"]) and finite(row["after"])
+    ]
+    if not rows:
+        return
+    kept = rows[:_MOST_PAIRS]
+    first = f" (the {len(kept)} that changed most)" if len(kept) < len(rows) else ""
+    yield Dots(
+        title=f"Relations of two columns before and after{first}",
+        series=("Released", "Original"),
+        rows=tuple(
+            Row(f"{row['column']}, {row['other']}", (float(row["after"]), float(row["before"])))
+            for row in kept
+        ),
+        axis="Correlation of numbers (-1 to 1), Cramér's V of categories, correlation ratio of one of each (0 to 1)",
+        as_share=False,
+        mark=0.0,
+    )
+    names = list(found.parameters.get("columns", ()))
+    if not 3 <= len(names) <= _MOST_COLUMNS:
+        return
+    for table, title in (
+        ("before", "How strongly columns hang together in the original"),
+        ("after", "How strongly columns hang together in the release"),
+        ("difference", "By how much the relations changed"),
+    ):
+        matrix = [tuple(row.values())[1:] for row in rows_of(found, table)]
+        yield Grid(
+            title=title,
+            row_labels=tuple(names),
+            column_labels=tuple(names),
+            values=tuple(
+                tuple(
+                    None if i == j or not finite(value) else round(abs(float(value)), 2)
+                    for j, value in enumerate(row)
+                )
+                for i, row in enumerate(matrix)
+            ),
+            axis="Without signs; the stronger the color, the larger",
+            as_share=False,
+            extra=table != "difference",
+        )
 
 
 @measure(
@@ -76,6 +174,8 @@ _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
     ),
     compare=OfPair(4, "utility", two_columns=True, effort=2, any_size=True),
     study=OfStudy(5),
+    worst=OfWorst(3, _what_changed),
+    pictures=_pictures,
 )
 @checked
 def dependence(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.cards import Figure, OfPair, measure, pictured
+from discreet.core.charts import Dots, Row
 from discreet.core.citations import SNOKE_2018
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.number_arrays import called
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -23,6 +26,61 @@ from discreet.utility.model_fits import Family, ModelFit, fit
 Model = str | Callable[[Microdata], ModelFit] | tuple[str, Family]
 
 
+_MOST_COEFFICIENTS = 30
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
+    rows = [
+        row
+        for row in rows_of(
+            found,
+            "coefficients",
+            "term",
+            "original",
+            "se_original",
+            "released",
+            "low_released",
+            "high_released",
+        )
+        if all(finite(row[name]) for name in ("original", "se_original", "released", "low_released"))
+        and row["se_original"] > 0
+    ]
+    kept = sorted(rows, key=lambda row: row["overlap"] if finite(row["overlap"]) else 0.0)[
+        :_MOST_COEFFICIENTS
+    ]
+    if not kept:
+        return
+    chosen = [row for row in rows if row in kept]
+    reach = (chosen[0]["high_original"] - chosen[0]["original"]) / chosen[0]["se_original"]
+    first = f" (the {len(kept)} that agree least)" if len(kept) < len(rows) else ""
+    yield Dots(
+        title=f"Answers of the release beside the original's{first}",
+        series=("Released",),
+        rows=tuple(
+            Row(
+                _label(row),
+                ((row["released"] - row["original"]) / row["se_original"],),
+                (
+                    (row["low_released"] - row["original"]) / row["se_original"],
+                    (row["high_released"] - row["original"]) / row["se_original"],
+                ),
+            )
+            for row in chosen
+        ),
+        axis=(
+            "Difference in standard errors of the original, with the confidence interval of the release; the original "
+            f"stands at 0, and its own interval runs from -{reach:.3g} to {reach:.3g}"
+        ),
+        as_share=False,
+        mark=0.0,
+    )
+
+
+def _label(row: dict[str, object]) -> str:
+    return f"{row['model']}: {row['term']}" if row.get("model") else str(row["term"])
+
+
+@pictured(_pictures)
 @checked
 def compare_fits(
     fit_original: ModelFit,
@@ -103,6 +161,16 @@ def compare_fits(
     )
 
 
+def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
+    same = found.figures.get("share_same_conclusion")
+    if isinstance(same, int | float) and same < 1:
+        yield Finding(
+            "other conclusions",
+            1 + 5 * (1 - same),
+            f"An analyst of the release would come to another conclusion for {percent(1 - same)} of the coefficients.",
+        )
+
+
 @measure(
     work="whole-file",
     title="Answers of models",
@@ -142,6 +210,8 @@ def compare_fits(
         "coefficients_in_one_only": Figure("Coefficients that only one of the files has"),
     },
     compare=OfPair(7, "utility", models=True),
+    worst=OfWorst(5, _other_conclusions),
+    pictures=_pictures,
 )
 @checked
 def compare_model(

@@ -25,6 +25,7 @@ from discreet.utility.column_loss import (
     linked_loss,
     unlinked_loss,
 )
+from discreet.utility.column_pictures import pictures_of_loss
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
 from discreet.utility.sampled_measures import MOST_CELLS, SAMPLED, drawn_pair, of_sample, past_memory
@@ -104,6 +105,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         settings=_in_a_comparison,
         any_size=True,
     ),
+    pictures=pictures_of_loss,
 )
 @checked
 def information_loss(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.core.citations import RAAB_2021
+from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -28,7 +31,81 @@ from discreet.utility.column_distributions import (
     sample_pair,
     shares_of,
 )
+from discreet.utility.column_pictures import pictures_of_margins
 from discreet.utility.table_distances import table_distances
+
+_MOST_ROWS = 10
+_WORTH_SAYING = {"distance": 0.05, "lost": 0.01, "missing": 0.02, "gaps": 0.005}
+"""From which share of the records on a change is worth a sentence."""
+
+
+def _what_moved(found: Measure, beside: Beside) -> Iterator[Finding]:
+    every = rows_of(found, "variables")
+    empty = [
+        row["column"]
+        for row in every
+        if row.get("missing_after") == 1 and (row.get("missing_before") or 0) < 1
+    ]
+    if empty:
+        named = ", ".join(map(repr, empty[:_MOST_ROWS]))
+        more = f" and {len(empty) - _MOST_ROWS} more" if len(empty) > _MOST_ROWS else ""
+        yield Finding(
+            "column emptied", math.inf, f"Nothing is left of {named}{more}: every value was suppressed."
+        )
+    rows = [row for row in every if row["column"] not in empty]
+    moved = [row for row in rows if (row["distance"] or 0) >= _WORTH_SAYING["distance"]]
+    for row in moved[:3]:
+        how = (
+            "the share of people below some value differs by"
+            if row["kind"] == "number"
+            else "the records in other levels are"
+        )
+        yield Finding(
+            "column moved",
+            row["distance"] / _WORTH_SAYING["distance"],
+            f"Column '{row['column']}' is not what it was: {how} {percent(row['distance'])}.",
+        )
+    for row in rows:
+        lost = row.get("lost_share") or 0
+        if lost >= _WORTH_SAYING["lost"]:
+            count = int(row.get("lost_levels") or 0)
+            levels = "1 level is" if count == 1 else f"{count:,} levels are"
+            yield Finding(
+                "levels lost",
+                2 * lost / _WORTH_SAYING["lost"],
+                f"{levels} gone from '{row['column']}', which {percent(lost)} of the original records have.",
+            )
+        gap = abs((row.get("missing_after") or 0) - (row.get("missing_before") or 0))
+        if gap >= _WORTH_SAYING["missing"]:
+            yield Finding(
+                "missing values",
+                gap / _WORTH_SAYING["missing"],
+                f"Missing values of '{row['column']}' went from {percent(row['missing_before'])} to "
+                f"{percent(row['missing_after'])}.",
+            )
+
+
+def columns_with_new_gaps(found: Measure | None) -> frozenset[str]:
+    """Name the columns in which values were suppressed."""
+    return frozenset(
+        row["column"]
+        for row in rows_of(found, "variables")
+        if (row.get("missing_after") or 0) - (row.get("missing_before") or 0) >= _WORTH_SAYING["gaps"]
+    )
+
+
+def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
+    """List the columns that came off worst, by themselves and in their tables."""
+    tables = {row["column"]: row for row in rows_of(beside.measures.get("tabular"), "variables")}
+    for row in rows_of(found, "variables")[:_MOST_ROWS]:
+        if row["distance"]:
+            yield {
+                "column": row["column"],
+                "kind": row["kind"],
+                "distance": row["distance"],
+                "mean_S_pMSE": tables.get(row["column"], {}).get("mean_S_pMSE"),
+                "lost_share": row.get("lost_share"),
+            }
 
 
 @measure(
@@ -84,6 +161,8 @@ from discreet.utility.table_distances import table_distances
     ),
     compare=OfPair(2, "utility"),
     study=OfStudy(4),
+    worst=OfWorst(1, _what_moved, {"variables": _columns_by_distance}),
+    pictures=pictures_of_margins,
 )
 @checked
 def margins(

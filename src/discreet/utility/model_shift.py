@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +12,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.charts import Chart, Dots, Row
+from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -22,6 +24,23 @@ from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked
 
 Importance = Literal["impurity", "permutation"]
+
+_MOST_BARS = 15
+
+
+def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = rows_of(found, "variables", "column", "importance_before", "importance_after")
+    kept = rows[:_MOST_BARS]
+    if kept:
+        yield Dots(
+            title="What a model relies on, before and after",
+            series=("Released", "Original"),
+            rows=tuple(
+                Row(str(row["column"]), (number(row["importance_after"]), number(row["importance_before"])))
+                for row in kept
+            ),
+            axis="Share of a feature in the importance of all",
+        )
 
 
 @measure(
@@ -164,6 +183,7 @@ def gini_change(
     place=3,
     figures={"value": Figure(better="lower"), "shift": Figure(better="lower", summary=True)},
     compare=OfPair(9, "utility", usual=False, target=True, one_type=True),
+    pictures=_importance_pictures,
 )
 @checked
 def importance_shift(

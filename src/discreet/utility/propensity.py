@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,11 +12,15 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.core.charts import Bars, Chart, Line, Lines
 from discreet.core.citations import SNOKE_2018
+from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
+from discreet.core.wording import percent, shown
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.side_by_side import compared_columns
@@ -32,6 +36,8 @@ _MODELS = ("logit", "cart", "boosting", "linear")
 
 
 _MOST_FOR_LOGIT = 50_000
+_GOOD = 3.0
+_ABOVE_GUESSING = 0.05
 _FIGURES = {
     "value": Figure(better="lower"),
     "pmse": Figure("pMSE"),
@@ -64,6 +70,99 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
     return {"model": model, "interactions": 0, "aligned": pair.linked and pair.ids is None}
 
 
+def _told_apart(found: Measure, beside: Beside) -> Iterator[Finding]:
+    if is_blind(found, beside.measures):
+        yield Finding(
+            "blind tree",
+            1,
+            "The tree that is to tell the files apart found no first question, although tables of two columns differ: "
+            "its pMSE of 0 is no praise.",
+        )
+    ratio = found.figures.get("ratio")
+    first = next(iter(rows_of(found, "variables")), None)
+    by = f", first by '{first['variable']}'" if first else ""
+    auc = found.figures.get("auc")
+    ordered = (
+        f"it orders {percent(auc)} of pairs rightly (50 % is guessing)" if isinstance(auc, float) else ""
+    )
+    if isinstance(ratio, int | float) and ratio >= _GOOD:
+        times = f"{shown(float(f'{ratio:.3g}'))} times what a correct synthesis gives"
+        yield Finding(
+            "told apart",
+            min(ratio / _GOOD, 5),
+            f"A tree tells released records from real ones{by}: {times}{'; ' if ordered else ''}{ordered}.",
+        )
+    elif ratio is None and ordered and isinstance(auc, float) and auc - 0.5 >= _ABOVE_GUESSING:
+        yield Finding(
+            "told apart",
+            1 + 10 * (auc - 0.5),
+            f"A tree tells released records from real ones{by}: {ordered}.",
+        )
+
+
+def is_blind(found: Measure, measures: Mapping[str, Measure]) -> bool:
+    """Say whether the tree found nothing although tables of two columns differ: then its pMSE of 0 is no praise."""
+    tables = measures.get("tabular")
+    worst = tables.figures.get("max_S_pMSE") if tables else None
+    return found.figures.get("leaves") in (1, 1.0) and isinstance(worst, int | float) and worst >= _GOOD
+
+
+_MOST_VARIABLES = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    yield from _drivers(found)
+    yield from _scores(found)
+
+
+def _drivers(found: Measure) -> Iterator[Bars]:
+    rows = [
+        row
+        for row in rows_of(found, "variables", "variable", "importance")
+        if finite(row["importance"]) and row["importance"] > 0
+    ]
+    if not rows or "pmse" not in found.figures:
+        return
+    kept = rows[:_MOST_VARIABLES]
+    first = f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
+    by_wald = "wald" in rows[0]
+    yield Bars(
+        title=f"What gives the release away{first}",
+        labels=tuple(str(row["variable"]) for row in kept),
+        values=tuple(float(row["importance"]) for row in kept),
+        axis=(
+            "Importance of a variable; 1 is what a correct synthesis gives on average"
+            if by_wald
+            else "Share of a variable in telling the files apart"
+        ),
+        at_risk=(False,) * len(kept),
+        horizontal=True,
+        as_share=not by_wald,
+    )
+
+
+def _scores(found: Measure) -> Iterator[Lines]:
+    rows = rows_of(found, "histogram", "from", "to", "original", "released")
+    if not rows or "pmse" not in found.figures or not found.value:
+        return
+    heights = {
+        file: tuple(number(row[file]) or 0.0 for row in (*rows, rows[-1]))
+        for file in ("released", "original")
+    }
+    yield Lines(
+        title="Scores of the records of both files",
+        places=tuple(at / len(rows) for at in range(len(rows) + 1)),
+        lines=(Line("Released", heights["released"]), Line("Original", heights["original"])),
+        axis=(
+            "Share of the records, upwards, by the estimated chance of being a released one; the two lines of a "
+            "perfect release are alike"
+        ),
+        places_as_share=True,
+        ends=(shown(round(float(rows[0]["from"]), 3)), shown(round(float(rows[-1]["to"]), 3))),
+        stepped=True,
+    )
+
+
 @measure(
     work="whole-file",
     name="pmse_logit",
@@ -75,6 +174,7 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
     references=(SNOKE_2018,),
     figures=_FIGURES,
     compare=OfPair(6, "utility", by_size=True, settings=_of_columns_alone),
+    pictures=_pictures,
 )
 @measure(
     work="whole-file",
@@ -98,6 +198,8 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
     },
     compare=OfPair(5, "utility", most=50_000, by_size=True, settings=_of_a_tree),
     study=OfStudy(1, {"model": "cart", "n_perm": 20}),
+    worst=OfWorst(4, _told_apart),
+    pictures=_pictures,
 )
 @checked
 def pmse(

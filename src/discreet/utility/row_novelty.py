@@ -6,7 +6,7 @@ almost unchanged is not looked for there: that takes distances between records, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -26,6 +27,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
 from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import Agreed, compared_columns, plain_rows, side_by_side, stated_precision
+from discreet.risk.copy_counts import people_back
 from discreet.utility.sampled_measures import SAMPLED, drawn_pair, past_memory
 
 Scale = Literal["value", "range"]
@@ -174,6 +176,31 @@ def _rounded(agreed: Agreed) -> list[str]:
     ]
 
 
+_ABOVE_CHANCE = 0.05
+
+
+def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
+    exact, holdout = found.figures.get("new_share_exact"), found.figures.get("new_share_holdout")
+    repeated = None if not isinstance(exact, int | float) else 1 - exact
+    newcomers = found.figures.get("new_share_by_chance")
+    if isinstance(holdout, int | float):
+        chance, whom = 1 - holdout, "people who were not used"
+    else:
+        chance, whom = 1 - newcomers if isinstance(newcomers, int | float) else 0.0, "new people, about"
+    if repeated is not None and repeated - chance >= _ABOVE_CHANCE:
+        against = f", against {percent(chance)} of {whom}" if chance else ""
+        yield Finding(
+            "records repeated",
+            1 + 10 * (repeated - chance),
+            f"{percent(repeated)} of the released records equal a real one in every compared column{against}.",
+        )
+    figures: Mapping[str, Any] = found.figures
+    if "near_copies" not in beside.measures and figures.get("copied") is not None:
+        # Nobody looked for those who come back almost whole.
+        by_chance, share = figures["copied_by_chance"], figures["copied_beyond_chance"]
+        yield from people_back(round(figures["copied"]), "whole", by_chance, share, linked=beside.linked)
+
+
 @measure(
     work="whole-file",
     title="New records",
@@ -198,6 +225,7 @@ def _rounded(agreed: Agreed) -> list[str]:
     },
     compare=OfPair(20, "risk", one_type=True, effort=2, any_size=True),
     study=OfStudy(9),
+    worst=OfWorst(6, _who_comes_back),
 )
 @checked
 def new_rows(

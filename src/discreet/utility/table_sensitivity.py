@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -11,6 +11,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
+from discreet.core.cards import pictured
+from discreet.core.charts import Chart, Line, Lines
+from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -20,6 +23,24 @@ from discreet.pairs.side_by_side import DEPENDENT
 from discreet.utility.tabular import tabular
 
 
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = sorted(
+        rows_of(found, "groups", "groups", "max_S_pMSE", "mean_S_pMSE"), key=lambda row: row["groups"]
+    )
+    if len(rows) > 1:
+        yield Lines(
+            title="The same tables with other groups",
+            places=tuple(float(row["groups"]) for row in rows),
+            lines=(
+                Line("Worst table", tuple(number(row["max_S_pMSE"]) for row in rows)),
+                Line("Mean of all", tuple(number(row["mean_S_pMSE"]) for row in rows)),
+            ),
+            axis="Standardized difference, upwards, by number of groups of a numeric column",
+            as_share=False,
+        )
+
+
+@pictured(_pictures)
 @checked
 def grouping_sensitivity(
     original: Microdata,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
+from discreet.core.charts import Bars, Chart, Grid
 from discreet.core.citations import RAAB_2021
+from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.findings import Beside, Finding, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -34,6 +37,125 @@ _LONGEST = 5
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     return {"ways": (1, 2) if len(pair.columns) > 1 else 1}
+
+
+_FAR_BELOW = 0.2
+_MANY_MOVED = 0.02
+_MOST_ROWS = 10
+
+
+def _what_differs(found: Measure, beside: Beside) -> Iterator[Finding]:
+    typical = found.figures.get("median_S_pMSE")
+    if isinstance(typical, int | float) and 0 < typical < _FAR_BELOW and not beside.linked:
+        yield Finding(
+            "tables too alike",
+            2,
+            f"Tables agree far better than a new sample would (median {shown(typical)}, where 1 is chance): the "
+            "release may repeat the original. That is a question of risk, not of quality.",
+            side="risk",
+        )
+    # What is standardized by a synthesis says little of masked records: then many must be in other cells.
+    least = _MANY_MOVED if beside.linked else 0.0
+    pairs = [
+        row
+        for row in rows_of(found, "tables")
+        if row["ways"] > 1 and (row["S_pMSE"] or 0) >= GOOD and row["SPECKS"] >= least
+    ]
+    for row in pairs[:3]:
+        yield Finding(
+            "table differs",
+            min(row["S_pMSE"] / GOOD, 1 + 20 * row["SPECKS"]),
+            f"The table {row['variables']} differs more than a good synthesis would: {shown(row['S_pMSE'])} times what "
+            f"chance gives (below 3 is good), {percent(row['SPECKS'])} of its records would have to change cells.",
+        )
+    by_column = rows_of(found, "variables")
+    if len(pairs) >= 3 and by_column:
+        first = by_column[0]["column"]
+        held = sum(first in str(row["variables"]).split(" × ") for row in pairs)
+        if held > len(pairs) / 2:
+            yield Finding(
+                "column behind tables",
+                1.5,
+                f"'{first}' stands in {held:,} of the {len(pairs):,} tables that came out badly: mend that column "
+                "first.",
+            )
+
+
+def _nothing_differs(found: Measure) -> bool:
+    worst = found.figures.get("max_S_pMSE")
+    return isinstance(worst, int | float) and worst == 0
+
+
+def _worst_pairs(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
+    tables = [row for row in rows_of(found, "tables") if row["ways"] == 2]
+    for row in tables[:_MOST_ROWS]:
+        if row["S_pMSE"]:
+            yield {name: row[name] for name in ("variables", "S_pMSE", "SPECKS", "V_before", "V_after")}
+
+
+def _worst_cells(found: Measure, beside: Beside) -> Iterator[dict[str, Any]]:
+    rows = sorted(rows_of(found, "cells"), key=lambda row: -abs(row["z"] or 0))
+    for row in rows[:_MOST_ROWS]:
+        if row["z"]:
+            names = ("variables", *(("cell",) if beside.show_values else ()), "original", "released", "z")
+            yield {name: row[name] for name in names}
+
+
+_MOST_COLUMNS = 30
+_MOST_BARS = 15
+
+
+def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
+    rows = [row for row in rows_of(found, "tables", "variables", "S_pMSE", "ways") if finite(row["S_pMSE"])]
+    yield from _pairs([row for row in rows if row["ways"] == 2], found)
+    for ways, name in ((1, "column"), (3, "table of three"), (4, "table of four"), (5, "table of five")):
+        kept = [row for row in rows if row["ways"] == ways][:_MOST_BARS]
+        if not kept:
+            continue
+        yield Bars(
+            title=f"Standardized difference of each {name}, worst first",
+            labels=tuple(str(row["variables"]) for row in kept),
+            values=tuple(float(row["S_pMSE"]) for row in kept),
+            axis="About 1 for a correct synthesis, below 3 is good; darker from there",
+            at_risk=tuple(float(row["S_pMSE"]) >= GOOD for row in kept),
+            horizontal=True,
+            as_share=False,
+        )
+
+
+def _pairs(rows: Sequence[dict[str, Any]], found: Measure) -> Iterator[Grid]:
+    """Draw a heat map of all two-way tables; the columns that come off worst where there are too many."""
+    columns = list(found.parameters.get("columns", ()))
+    held = {str(row["variables"]): float(row["S_pMSE"]) for row in rows}
+    worst: dict[str, float] = {}
+    cells: dict[tuple[str, str], float] = {}
+    for place, first in enumerate(columns):
+        for second in columns[place + 1 :]:
+            worth = held.get(f"{first} × {second}")
+            if worth is not None:
+                cells[first, second] = cells[second, first] = worth
+                worst[first], worst[second] = (
+                    max(worst.get(first, 0), worth),
+                    max(worst.get(second, 0), worth),
+                )
+    if len(cells) < 2:
+        return
+    chosen = sorted(worst, key=lambda name: -worst[name])[:_MOST_COLUMNS]
+    names = [name for name in columns if name in chosen]
+    first = f" (the {len(names)} worst of {len(worst)} columns)" if len(names) < len(worst) else ""
+    yield Grid(
+        title=f"Standardized difference of every pair of columns{first}",
+        row_labels=tuple(names),
+        column_labels=tuple(names),
+        values=tuple(tuple(_rounded(cells.get((a, b))) for b in names) for a in names),
+        axis="The stronger the color, the worse, by tens: about 1 for a correct synthesis, below 3 is good",
+        as_share=False,
+        by_tens=True,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.2g}")
 
 
 @measure(
@@ -108,6 +230,13 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     ),
     compare=OfPair(3, "utility", settings=_in_a_comparison),
     study=OfStudy(3),
+    worst=OfWorst(
+        2,
+        _what_differs,
+        {"pairs": _worst_pairs, "cells": _worst_cells},
+        nothing_differs=_nothing_differs,
+    ),
+    pictures=_pictures,
 )
 @checked
 def tabular(

@@ -1,13 +1,20 @@
 """The kinds of picture: bars, dots, lines, points, grids, contours and maps.
 
-A chart is data, not ink: labels, lengths and the words that replace the picture for whoever cannot see it.
+A chart is data, not ink: labels, lengths and the words that replace the picture for whoever cannot see it. Measures
+make charts beside their own code, and `discreet.report` draws them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from discreet.core.detail_rows import finite, number
 from discreet.core.wording import percent, shown
+
+if TYPE_CHECKING:
+    from discreet.core.results import Measure
 
 _MOST_WORDS = 40
 
@@ -96,6 +103,8 @@ class Lines:
     """How figures change along an axis.
 
     With ``ends`` only the two ends of the axis are named; with ``stepped`` a height holds until the next place.
+    ``kind`` is shared by pictures of several columns, of which a page with many measures shows the first; one that is
+    ``extra`` is left out there.
     """
 
     title: str
@@ -106,6 +115,8 @@ class Lines:
     places_as_share: bool = False
     ends: tuple[str, str] | None = None
     stepped: bool = False
+    kind: str = ""
+    extra: bool = False
 
     @property
     def text(self) -> str:
@@ -164,7 +175,8 @@ class Points:
 class Grid:
     """A figure for each pair of two scales (or, with one row, along one); the stronger the color, the larger.
 
-    With ``by_tens`` a step of color is ten times the last.
+    With ``by_tens`` a step of color is ten times the last. One that is ``extra`` is left out of a page with many
+    measures.
     """
 
     title: str
@@ -176,6 +188,7 @@ class Grid:
     across: str = ""
     up: str = ""
     by_tens: bool = False
+    extra: bool = False
 
     @property
     def text(self) -> str:
@@ -284,7 +297,45 @@ class Map:
 
 Chart = Bars | Dots | Lines | Points | Grid | Contours | Map
 
+Pictures = Callable[["Measure", bool], Iterable[Chart]]
+"""What draws an answer; the flag says whether the reader may see data values."""
+
 
 def written(value: float, as_share: bool) -> str:
     """Write a figure of a picture as a person reads it."""
     return percent(value) if as_share and 0 <= value <= 1 else shown(value)
+
+
+def figure_bars(
+    found: Measure,
+    words: Mapping[str, str],
+    title: str,
+    axis: str,
+    *,
+    risky: Sequence[str] = (),
+    percent: bool = False,
+) -> Iterator[Bars]:
+    """Draw some figures as bars, where there are two at least; ``percent`` says that they are held so."""
+    names = [name for name in words if finite(found.figures.get(name))]
+    if len(names) < 2:
+        return
+    values = [number(found.figures[name]) or 0.0 for name in names]
+    yield Bars(
+        title=title,
+        labels=tuple(words[name] for name in names),
+        values=tuple(value / 100 if percent else value for value in values),
+        axis=axis,
+        at_risk=tuple(name in risky for name in names),
+        horizontal=True,
+    )
+
+
+def part_shown(kept: Sequence[object], rows: Sequence[object]) -> str:
+    """Say how many of the rows are drawn, where it is not all.
+
+    Examples
+    --------
+    >>> part_shown("ab", "abc"), part_shown("abc", "abc")
+    (' (2 of 3)', '')
+    """
+    return f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
