@@ -95,6 +95,10 @@ def recorded(tree: Path, file: Path, what: list[str]) -> None:
         "loadfile",
         "-p",
         "repeatable.recorder",
+        "--rootdir",
+        str(tree),
+        "-c",
+        str(tree / "pyproject.toml"),
     ]
     done = subprocess.run([*command, "--record", str(file), *what], cwd=tree, env=settings, check=False)
     if done.returncode > 1:

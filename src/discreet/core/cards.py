@@ -422,11 +422,6 @@ def card_of(name: str) -> Card | None:
     return _CARDS.get(name)
 
 
-def cards_seen() -> Mapping[str, Card]:
-    """Return the cards of all modules that were imported so far: whoever holds an answer has its card."""
-    return _CARDS
-
-
 def all_cards(room: str | None = None, *, asked: str = "") -> tuple[Card, ...]:
     """List the cards of a room, or of all; with ``asked`` those that a verb asks (``assess``, ``compare``, ``study``).
 
@@ -457,6 +452,12 @@ def load_cards() -> None:
     for room in index.MEASURING:
         for module in index.new_modules(room):
             importlib.import_module(module)
+
+
+def new_cards() -> list[Card]:
+    """List the cards of modules that were added since the index was written."""
+    load_cards()
+    return [card for card in _CARDS.values() if index.entry_of(f"{card.room}.{card.name}") is None]
 
 
 def measure_names() -> list[str]:

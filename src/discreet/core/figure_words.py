@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from discreet.core.cards import Figure, Place, cards_seen, in_words
+from discreet.core import index
+from discreet.core.cards import Figure, Place, card_of, in_words, new_cards
 from discreet.core.wording import percent, shown
 
 SHARED = {
@@ -88,11 +89,10 @@ def title_of(name: str) -> str:
 
     Examples
     --------
-    >>> import discreet.risk
     >>> title_of("k_anonymity"), title_of("alpha_k"), title_of("reidentification")
     ('k-anonymity', 'alpha-k', 'Re-identification')
     """
-    card = cards_seen().get(name)
+    card = card_of(name)
     return card.title if card else in_words(name)
 
 
@@ -101,7 +101,6 @@ def label_of(name: str, *, measure: str = "") -> str:
 
     Examples
     --------
-    >>> import discreet.risk
     >>> label_of("pue"), label_of("records_below_3"), label_of("some_figure")
     ('Share of groups with one record (PUE)', 'Records in groups smaller than 3', 'Some figure')
     """
@@ -117,14 +116,14 @@ def label_of(name: str, *, measure: str = "") -> str:
 
 def heading_of(name: str, *, measure: str) -> str:
     """Return the heading of a column in a table of a measure; a column need not be the figure of that name."""
-    card = cards_seen().get(measure)
+    card = card_of(measure)
     own = card.columns.get(name) if card else None
     return own.label if own and own.label else label_of(name)
 
 
 def figures_of(measure: str) -> Mapping[str, Figure]:
     """Return the figures that the card of a measure speaks of, by name; none where it has no card."""
-    card = cards_seen().get(measure)
+    card = card_of(measure)
     return card.figures if card else {}
 
 
@@ -133,7 +132,6 @@ def words_at(place: Place, name: str, *, measure: str = "") -> str | None:
 
     Examples
     --------
-    >>> import discreet.risk
     >>> words_at("axis", "marketer"), words_at("axis", "pue"), words_at("rule", "cap_released", measure="attribution")
     ('Average, marketer', None, 'right guesses from the release')
     """
@@ -149,7 +147,6 @@ def is_share(name: str, *, measure: str | None = None) -> bool:
 
     Examples
     --------
-    >>> import discreet.risk
     >>> is_share("unique_share"), is_share("k"), is_share("value", measure="uniqueness")
     (True, False, True)
     """
@@ -166,7 +163,6 @@ def is_percentage(name: str, *, measure: str | None = None) -> bool:
 
     Examples
     --------
-    >>> import discreet.risk
     >>> is_percentage("repU"), is_percentage("unique_share"), is_percentage("value", measure="disclosure")
     (True, False, True)
     """
@@ -208,7 +204,7 @@ def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
 
 def _own(name: str, measure: str | None) -> Figure | None:
     """Return what the card of the measure itself says about a figure."""
-    card = cards_seen().get(measure) if measure else None
+    card = card_of(measure) if measure else None
     return card.figure(name) if card else None
 
 
@@ -226,4 +222,7 @@ def _said(name: str, measure: str) -> Iterator[Figure]:
         return
     if name in SHARED:
         yield SHARED[name]
-    yield from (figure for card in cards_seen().values() if (figure := card.figure(name)) is not None)
+    elsewhere = index.figures().get(name)
+    if elsewhere is not None:
+        yield Figure(**elsewhere)
+    yield from (figure for card in new_cards() if (figure := card.figure(name)) is not None)

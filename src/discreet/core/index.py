@@ -96,6 +96,18 @@ def entry_of(name: str) -> Entry | None:
     return entries().get(name)
 
 
+def figures() -> dict[str, dict[str, Any]]:
+    """Give the words for figures and columns of tables by name, from the first card that speaks of them.
+
+    Examples
+    --------
+    >>> figures()["pue"]["unit"]
+    'share'
+    """
+    found: dict[str, dict[str, Any]] = _document()["figures"]
+    return found
+
+
 def new_modules(room: str) -> list[str]:
     """Name the modules of a room that the file does not know yet.
 
@@ -116,14 +128,16 @@ def new_modules(room: str) -> list[str]:
 @cache
 def _document() -> dict[str, Any]:
     if not PLACE.exists():  # it is being written for the first time
-        return {"entries": [], "modules": []}
+        return {"entries": [], "figures": {}, "modules": []}
     document: dict[str, Any] = json.loads(PLACE.read_text(encoding="utf-8"))
     return document
 
 
-def save_index(found: list[Entry], modules: list[str], place: Path = PLACE) -> None:
+def save_index(
+    found: list[Entry], words: dict[str, dict[str, Any]], modules: list[str], place: Path = PLACE
+) -> None:
     """Write the file; only what is not the usual is written."""
     usual = {field.name: field.default for field in fields(Entry)}
     lines = [{key: value for key, value in asdict(entry).items() if value != usual[key]} for entry in found]
-    document = {"entries": lines, "modules": sorted(modules)}
+    document = {"entries": lines, "figures": words, "modules": sorted(modules)}
     place.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

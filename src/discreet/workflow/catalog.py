@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect as python_inspect
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core.cards import Card, all_cards, card_of
+from discreet.core.cards import Card, all_cards, card_of, new_cards
 from discreet.core.index import METHODS, PLACE, Entry, Kind, entries, save_index
 from discreet.core.method_cards import method_card
 
@@ -18,6 +18,7 @@ _QUERIES = (
 )  # fmt: skip
 _MACHINERY = ("Change", "Draft", "Treatment")
 _METHODS: dict[str, Kind] = {"protect": "treatment", "synth": "generator"}
+_WORDS = ("label", "unit", "words")
 _VERBS = ("assess", "compare", "study")
 
 
@@ -30,19 +31,11 @@ def catalog() -> list[Entry]:
     'How many people share the rarest combination of key values?'
     """
     listed = [entry for entry in entries().values() if entry.offered]
-    known = {entry.name for entry in entries().values()}
-    new = [_of_card(card, "") for card in _loaded_since(known)]
+    new = [_of_card(card, "") for card in new_cards()]
     abouts = {entry.room: entry.about for entry in listed}
     places = {room: number for number, room in enumerate(abouts)}
     new = [replace(entry, about=abouts[entry.room]) for entry in new if entry.offered]
     return sorted([*listed, *new], key=lambda entry: (places[entry.room], entry.room != "dp" and entry.name))
-
-
-def _loaded_since(known: set[str]) -> list[Card]:
-    from discreet.core.cards import cards_seen, load_cards
-
-    load_cards()
-    return [card for card in cards_seen().values() if f"{card.room}.{card.name}" not in known]
 
 
 def build_index(place: Path = PLACE) -> None:
@@ -53,7 +46,14 @@ def build_index(place: Path = PLACE) -> None:
         for room in METHODS
         for path in (source / room).rglob("*.py")
     ]
-    save_index([entry for room in _ROOMS for entry in _of_room(room)] + _private(), modules, place)
+    found = [entry for room in _ROOMS for entry in _of_room(room)] + _private()
+    words: dict[str, dict[str, Any]] = {}
+    for card in sorted(all_cards(), key=lambda card: (_ROOMS.index(card.room), card.name)):
+        for name, figure in {**card.columns, **card.figures}.items():
+            words.setdefault(
+                name, {key: value for key, value in asdict(figure).items() if key in _WORDS and value}
+            )
+    save_index(found, dict(sorted(words.items())), modules, place)
 
 
 def _of_room(room: str) -> list[Entry]:
