@@ -20,8 +20,9 @@ declared. What the values must be beside their types a class checks in its own `
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
 import types
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -30,12 +31,12 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array
-from discreet.core.doors import Registry
+from discreet.core.doors import load
 from discreet.core.errors import ParameterError
 
 Kind = TypeVar("Kind")
 
-_KINDS: Registry[type] = Registry("discreet.synth")
+_KINDS: dict[str, type] = {}
 _NAMES: dict[type, str] = {}
 _PLAIN = (bool, int, float, str)
 
@@ -60,7 +61,9 @@ def stored(name: str) -> Callable[[type[Kind]], type[Kind]]:
     """Let a dataclass take part in model files under a short name, by its fields."""
 
     def named(kind: type[Kind]) -> type[Kind]:
-        _KINDS[name], _NAMES[kind] = kind, name
+        if _KINDS.setdefault(name, kind) is not kind:
+            raise TypeError(f"Two classes are to be stored as '{name}'.")
+        _NAMES[kind] = name
         return kind
 
     return named
@@ -108,6 +111,15 @@ class Parts:
         self._used.add(name)
         return part
 
+    def column(self, name: Any, title: Any) -> pl.Series:
+        """Return the column of that name under its title, the same one however often it is pointed to."""
+        column = self.get(name, pl.Series)
+        if not isinstance(title, str):
+            raise MisfitError("a column whose title is no text")
+        if column.name != title:
+            self.content[name] = column = column.rename(title)
+        return column
+
     @property
     def unused(self) -> set[str]:
         """Parts that nothing points to."""
@@ -137,23 +149,32 @@ def name_in(document: Any, kind: type) -> str | None:
     """Say under which name a document holds a stored class of that kind; None where it holds none."""
     if isinstance(document, dict) and len(document) == 1:
         (name,) = document
+        if name not in _KINDS:
+            load("discreet.synth")
         if name in _KINDS and issubclass(_KINDS[name], kind):
             return str(name)
     return None
 
 
 @functools.cache
-def stored_fields(kind: type) -> dict[str, Any]:
+def stored_fields(kind: Any) -> dict[str, Any]:
     """Return the fields of a class that are stored, with their annotations."""
-    hints = typing.get_type_hints(kind)
-    own = fields(kind)  # type: ignore[arg-type]
-    return {one.name: hints[one.name] for one in own if one.init and one.metadata.get("stored", True)}
+    found: dict[str, Any] = {}
+    own = [one.name for one in fields(kind) if one.init and one.metadata.get("stored", True)]
+    for parent in reversed(kind.__mro__):
+        # What a module imports for the type checker only, to spare a circle, is stored itself.
+        names = {one.__name__: one for one in _NAMES} | vars(sys.modules[parent.__module__])
+        for name, annotation in inspect.get_annotations(parent).items():
+            if name in own:
+                found[name] = eval(annotation, names) if isinstance(annotation, str) else annotation
+    return {name: found[name] for name in own}
 
 
 def _written(value: Any, kind: Any, parts: Parts) -> Any:
     if kind is Any:
         return _plain(value)
     if isinstance(value, np.ndarray):
+        _check_type(value, kind)
         return {"$array": parts.add(value)}
     if isinstance(value, pl.Series):
         return {"$column": parts.add(value), "name": value.name}
@@ -172,13 +193,14 @@ def _written(value: Any, kind: Any, parts: Parts) -> Any:
 
 
 def _written_fields(value: Any, parts: Parts) -> dict[str, Any]:
-    name, other = _NAMES[type(value)], _OTHER_FORMS.get(type(value))
+    kind: Any = type(value)
+    name, other = _NAMES[kind], _OTHER_FORMS.get(kind)
     if other is not None:
         return {name: encoded(other.write(value), other.form, parts)}
     for one in fields(value):
         if one.metadata.get("why") and getattr(value, one.name) is not None:
             raise ParameterError(one.metadata["why"])
-    own = stored_fields(type(value))
+    own = stored_fields(kind)
     return {name: {one: encoded(getattr(value, one), inside, parts) for one, inside in own.items()}}
 
 
@@ -189,13 +211,14 @@ def _read(document: Any, kind: Any, parts: Parts) -> Any:
     if origin is Literal or origin is type(None) or origin in _PLAIN:
         return document if _is_of(document, kind) else _refused(document)
     if origin is np.ndarray:
-        return _array(_pointed(document, "$array"), kind, parts)
+        array = parts.get(_pointed(document, "$array"), np.ndarray)
+        _check_type(array, kind)
+        return array
     if origin is pl.Series:
-        name = _pointed(document, "$column", "name")
-        return parts.get(document["$column"], pl.Series).rename(name)
+        return parts.column(_pointed(document, "$column", "name"), document["name"])
     if origin is pl.DataFrame:
         columns = [_read(own, pl.Series, parts) for own in _list(_pointed(document, "$table"))]
-        return pl.DataFrame(columns)
+        return pl.DataFrame({own.name: own for own in columns})
     if origin is pl.DataType:
         return parts.get(_pointed(document, "$type"), pl.Series).dtype
     if issubclass(origin, Mapping):
@@ -259,27 +282,29 @@ def _mapping(document: Any, kind: Any, parts: Parts) -> dict[Any, Any]:
         if not isinstance(document, dict):
             raise MisfitError("something else than a mapping")
         return {name: decoded(own, item, parts) for name, own in document.items()}
-    pairs = [_pairs(_list(pair), tuple[key, item]) for pair in _list(document)]
-    return {decoded(*name, parts): decoded(*own, parts) for name, own in pairs}
+    made = {}
+    for pair in _list(document):
+        if len(_list(pair)) != 2:
+            raise MisfitError("something else than a key and what it stands for")
+        made[decoded(pair[0], key, parts)] = decoded(pair[1], item, parts)
+    return made
 
 
-def _array(name: Any, kind: Any, parts: Parts) -> Array:
-    array = parts.get(name, np.ndarray)
+def _check_type(array: Array, kind: Any) -> None:
+    """Refuse an array that does not hold the kind of numbers that is declared."""
     wanted = get_args(get_args(kind)[1])[0]
     if wanted is not Any and array.dtype.kind not in _KINDS_OF_NUMBERS[np.dtype(wanted).kind]:
         raise MisfitError("an array of another type")
-    return array
 
 
-_KINDS_OF_NUMBERS = {"f": "f", "i": "iu", "u": "iu", "b": "b"}
+_KINDS_OF_NUMBERS = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}
 
 
 def _pointed(document: Any, sign: str, *more: str) -> Any:
-    """Return what stands under the sign of an array or a column, or its name."""
+    """Return what stands under the sign of an array or a column: the name of a part."""
     if not isinstance(document, dict) or document.keys() != {sign, *more}:
         raise MisfitError("something else than an array or a column")
-    found = document[more[0] if more else sign]
-    return found if not more or isinstance(found, str) else _refused(found)
+    return document[sign]
 
 
 def _list(document: Any) -> list[Any]:
