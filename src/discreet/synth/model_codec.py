@@ -162,7 +162,8 @@ def stored_fields(kind: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     own = [one.name for one in fields(kind) if one.init and one.metadata.get("stored", True)]
     for parent in reversed(kind.__mro__):
-        # What a module imports for the type checker only, to spare a circle, is stored itself.
+        # These are our own annotations, never a text of a file. What a module imports for the type checker only, to
+        # spare a circle, is a stored class itself.
         names = {one.__name__: one for one in _NAMES} | vars(sys.modules[parent.__module__])
         for name, annotation in inspect.get_annotations(parent).items():
             if name in own:
