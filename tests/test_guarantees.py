@@ -187,8 +187,7 @@ def test_a_model_file_is_not_believed_whatever_it_says(maker, tmp_path):
     data = Microdata(people().cast(LEVELS))
     fitted = maker.fit(data)
     assert "1-differential privacy" in fitted.guarantee
-    state = fitted.state
-    fitted.state = lambda: {**state(), "guarantee": "0-differential privacy, honestly"}
+    fitted.guarantee = "0-differential privacy, honestly"
     loaded = synth.load(fitted.save(tmp_path / "model.discreet"))
     assert loaded.guarantee is None
     assert "read from a file" in loaded.why_none

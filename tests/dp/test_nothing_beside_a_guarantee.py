@@ -35,6 +35,7 @@ from typer.testing import CliRunner
 from discreet import Microdata, dp, protect, synth, tables
 from discreet.cli import app
 from discreet.core.results import Measure, Release
+from discreet.synth.model_codec import Parts, encoded
 from discreet.synth.synthesizer import Fitted
 from discreet.tables import ProtectedTable
 from discreet.workflow import document_plan, document_release
@@ -160,8 +161,8 @@ def said_of(made, folder: Path) -> dict[str, str]:
     if isinstance(made, Fitted):
         drawn = made.sample(20, seed=1)
         doors["data"] = f"{drawn!r} {drawn.metadata} {drawn.frame.to_dict(as_series=False)}"
-        state = made.state()
-        doors["model"] = f"{sorted(state)} {made.rows} {made.like!r} {made.like.metadata}"
+        ((_, document),) = encoded(made, Fitted, Parts()).items()
+        doors["model"] = f"{sorted(document)} {made.rows} {made.like!r} {made.like.metadata}"
     return {door: MOMENT.sub("", text) for door, text in doors.items()}
 
 

@@ -13,7 +13,8 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.value_gate import is_withheld
 from discreet.microdata import Microdata
 from discreet.synth.baselines import Independent
-from discreet.synth.column_forms import restored_form
+from discreet.synth.column_forms import NumberForm
+from discreet.synth.model_codec import Parts, decoded, encoded
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.preflighting.column_kinds import exhaustive_splits
 from discreet.synth.preflighting.generator_proposal import topological
@@ -486,7 +487,8 @@ def test_any_column_of_numbers_and_codes_is_split_and_joined_again(texts):
     assert form.joined([part.values for part in form.split(series)]).to_list() == [
         None if text is None else text for text in texts
     ]
-    again = restored_form(form.state())
+    parts = Parts()
+    again = decoded(encoded(form, NumberForm, parts), NumberForm, parts)
     assert again.split(series)[-1].values.tolist() == form.split(series)[-1].values.tolist()
 
 

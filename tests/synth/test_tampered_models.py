@@ -118,7 +118,7 @@ def written(parts, path):
         if name.endswith(".arrow"):
             series = pl.read_ipc(io.BytesIO(content))["column"]
             about[name] |= {"type": str(series.dtype.base_type()), "length": len(series)}
-    manifest = json.dumps({"format": "discreet model 2", "parts": about})
+    manifest = json.dumps({"format": "discreet model 3", "parts": about})
     with zipfile.ZipFile(path, "w") as box:
         for name, content in {**parts, "manifest.json": manifest.encode()}.items():
             box.writestr(name, content)

@@ -194,10 +194,6 @@ class ModeCoding:
         """Return the values."""
         return np.asarray(places.astype(np.float64) * _SPREADS * self.spreads[modes] + self.means[modes])
 
-    def state(self) -> dict[str, Any]:
-        """Return the coding for a model file."""
-        return {"coding": "modes", "means": self.means, "spreads": self.spreads, "weights": self.weights}
-
 
 def _center_and_scale(values: Floats) -> tuple[float, float]:
     """Return mean and standard deviation, also of numbers whose squares no float holds."""
@@ -260,7 +256,3 @@ class ScoreCoding:
         from scipy.special import ndtr
 
         return np.asarray(np.interp(ndtr(scores.astype(np.float64)), self.ranks, self.values))
-
-    def state(self) -> dict[str, Any]:
-        """Return the coding for a model file."""
-        return {"coding": "scores", "values": self.values, "ranks": self.ranks}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.adversarial_forest_leaves import Contest, Leaves, leaves_of
 from discreet.synth.column_forms import CategoryForm
+from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
-from discreet.synth.whole_records import Blueprint, FittedRecords, prepare
+from discreet.synth.whole_records import FittedRecords, prepare
 
 
 @method(
@@ -141,6 +142,8 @@ class AdversarialForest(Synthesizer):
         )
 
 
+@stored("fitted-forest")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedForest(FittedRecords):
     """A forest that was fitted.
 
@@ -152,20 +155,8 @@ class FittedForest(FittedRecords):
         How often each forest of the contest was right on records it was not grown on: 0.5 is no better than chance.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        blueprint: Blueprint,
-        leaves: Leaves,
-        accuracies: Sequence[float],
-        left_out: Mapping[str, str] | None = None,
-        weighted: bool = False,
-    ) -> None:
-        super().__init__(like, rows, blueprint=blueprint, left_out=left_out, weighted=weighted)
-        self.leaves = leaves
-        self.accuracies = tuple(accuracies)
+    leaves: Leaves
+    accuracies: Sequence[float]
 
     def propose(self, n: int, stream: Stream, wanted: Mapping[str, Flags]) -> list[Array]:
         """Choose leaves, those that are likely to hold what was asked for where something was; then every column."""
@@ -208,26 +199,3 @@ class FittedForest(FittedRecords):
             elif width == 2:
                 at += 1
         return found
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file; it holds the categories of real records."""
-        return {
-            "blueprint": self.blueprint.state(),
-            "leaves": self.leaves.state(),
-            "accuracies": list(self.accuracies),
-            "left_out": dict(self.left_out),
-            "weighted": self.weighted,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        return cls(
-            like,
-            rows,
-            blueprint=Blueprint.restored(state["blueprint"]),
-            leaves=Leaves.restored(state["leaves"]),
-            accuracies=state["accuracies"],
-            left_out=state["left_out"],
-            weighted=state["weighted"],
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -20,12 +20,14 @@ from discreet.core.randomness import generator
 from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.numerics.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
+from discreet.synth.model_codec import stored
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
 
 Numbers = Literal["normal", "uniform", "observed"]
 
 
+@stored("forest-leaves")
 @dataclass(frozen=True, eq=False)
 class Leaves:
     """All leaves of a forest, one after the other.
@@ -56,6 +58,21 @@ class Leaves:
     spreads: Floats
     lows: Floats
     highs: Floats
+
+    def __post_init__(self) -> None:
+        count, records = len(self.shares), len(self.codes)
+        fits = (
+            count > 0
+            and len(self.starts) == count + 1
+            and int(self.starts[-1]) == len(self.rows) == len(self.counted)
+            and bool((np.diff(self.starts) > 0).all())
+            and self.starts[0] == 0
+            and bool(((self.rows >= 0) & (self.rows < records)).all())
+            and bool((self.counted > 0).all() and (self.shares >= 0).all())
+            and all(len(own) == count for own in (self.means, self.spreads, self.lows, self.highs))
+        )
+        if not fits:
+            raise ValueError("leaves that do not fit together")
 
     def chosen(self, n: int, likely: Floats | None, rng: np.random.Generator) -> Integers:
         """Draw leaves by their shares, or by shares times how likely each is to hold what was asked for."""
@@ -100,30 +117,6 @@ class Leaves:
         drawn = mean + scale * ndtri(below + u * (above - below))
         drawn = np.where(np.isfinite(drawn), np.clip(drawn, low, high), np.clip(mean, low, high))
         return np.asarray(np.where(spread > 0, drawn, np.where(np.isfinite(spread), mean, even)))
-
-    def state(self) -> dict[str, Any]:
-        """Return the leaves for a model file."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Leaves:
-        """Make the leaves again."""
-        made = cls(**{field.name: np.asarray(state[field.name]) for field in fields(cls)})
-        count = len(made.shares)
-        records = len(made.codes)
-        fits = (
-            count > 0
-            and len(made.starts) == count + 1
-            and int(made.starts[-1]) == len(made.rows) == len(made.counted)
-            and bool((np.diff(made.starts) > 0).all())
-            and made.starts[0] == 0
-            and bool(((made.rows >= 0) & (made.rows < records)).all())
-            and bool((made.counted > 0).all() and (made.shares >= 0).all())
-            and all(getattr(made, name).shape[0] == count for name in ("means", "spreads", "lows", "highs"))
-        )
-        if not fits:
-            raise ValueError("leaves that do not fit together")
-        return made
 
 
 def leaves_of(

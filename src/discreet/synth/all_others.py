@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
 from discreet.synth.all_others_models import ColumnModel, Noise, Settings
 from discreet.synth.all_others_records import Records, Scene, fit_all
 from discreet.synth.all_others_selection import SELECTORS, Selector
-from discreet.synth.column_forms import restored_form
+from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Intake, Weights, take_in
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 
@@ -306,6 +306,8 @@ def _is_number(value: Any) -> bool:
 _GONE_ASTRAY = 5.0
 
 
+@stored("fitted-all-others")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedAllOthers(Fitted):
     """An order-free synthesis that was fitted.
 
@@ -319,27 +321,15 @@ class FittedAllOthers(Fitted):
         None, always: neither the regression draws nor the Laplace switch are differentially private.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        records: Records,
-        models: Mapping[str, ColumnModel],
-        kept: pl.DataFrame,
-        chances: Floats | None,
-        scales: Mapping[str, float],
-        settings: Mapping[str, Any],
-        notes: tuple[str, ...],
-    ) -> None:
-        super().__init__(like, rows)
-        self.records = records
-        self.models = dict(models)
-        self.kept = kept
-        self.chances = chances
-        self.scales = dict(scales)
-        self.settings = dict(settings)
-        self.notes = notes
+    records: Records
+    models: Mapping[str, ColumnModel]
+    kept: pl.DataFrame
+    chances: Floats | None
+    scales: Mapping[str, float]
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
         if self.scales:
             self.why_none = NO_SWITCH_IS_PRIVATE
         self.keeps_records = self.settings["start"] == "aligned"
@@ -450,34 +440,3 @@ class FittedAllOthers(Fitted):
         from discreet.synth.all_others_diagnosis import diagnosis
 
         return diagnosis(self, self.sample(seed=seed) if released is None else released)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file; it holds the records that the synthesis starts from."""
-        return {
-            "records": self.records.state(),
-            "models": [model.state() for model in self.models.values()],
-            "kept": self.kept.get_columns(),
-            "kept_names": self.kept.columns,
-            "chances": self.chances,
-            "scales": self.scales,
-            "settings": self.settings,
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        forms = {name: restored_form(form) for name, form in state["records"]["forms"].items()}
-        models = [ColumnModel.restored(model) for model in state["models"]]
-        named = zip(state["kept_names"], state["kept"], strict=True)
-        return cls(
-            like,
-            rows,
-            records=Records.restored(state["records"], forms),
-            models={model.name: model for model in models},
-            kept=pl.DataFrame([series.rename(name) for name, series in named]),
-            chances=state["chances"],
-            scales=state["scales"],
-            settings=state["settings"],
-            notes=tuple(state["notes"]),
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.synth.all_others_selection import Selector
 from discreet.synth.methods.glm_methods import ClassShares
-from discreet.synth.methods.method import Conditional, Task, all_methods
+from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit, softmax
 from discreet.synth.methods.normal_regression import NormalLaw, least_squares
 from discreet.synth.methods.observed_values import ObservedShares, Sample
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 Noise = Literal["residual", "bayes", "none"]
@@ -39,6 +40,7 @@ class Settings:
     max_records: int | None
 
 
+@stored("all-others-column")
 @dataclass(frozen=True, eq=False)
 class ColumnModel:
     """The law of one column given those that were selected.
@@ -129,34 +131,6 @@ class ColumnModel:
             moved[:, 1:] += change.reshape(moved.shape[0], -1)
             law = ClassShares(self.law.design, moved, self.law.there)
         return replace(self, law=law)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "name": self.name,
-            "predictors": list(self.predictors),
-            "law": {"kind": type(self.law).__name__, "state": self.law.state()},
-            "r2": self.r2,
-            "sigma": self.sigma,
-            "floored": self.floored,
-            "alpha": self.alpha,
-            "root": self.root,
-            "degrees": self.degrees,
-            "margin": None if self.margin is None else self.margin.state(),
-            "floor": self.floor,
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the model again."""
-        all_methods()
-        rest = {name: value for name, value in state.items() if name not in ("law", "margin")}
-        return cls(
-            **{**rest, "predictors": tuple(state["predictors"]), "notes": tuple(state["notes"])},
-            law=Conditional.known[state["law"]["kind"]].restored(state["law"]["state"]),
-            margin=None if state["margin"] is None else ObservedShares.restored(state["margin"]),
-        )
 
 
 def fit_column(

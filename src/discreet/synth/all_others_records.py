@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +20,7 @@ from discreet.synth.all_others_models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others_selection import select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm
 from discreet.synth.methods.model_matrix import Design
+from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Intake
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
@@ -34,6 +34,7 @@ _RECORDS_A_COLUMN = 5
 _COMPLETE_SHARE = 0.5
 
 
+@stored("all-others-records")
 @dataclass(frozen=True, eq=False)
 class Records:
     """The records of a file.
@@ -134,29 +135,6 @@ class Records:
             else:
                 columns.append(form.joined([values]))
         return pl.DataFrame(columns)
-
-    def state(self) -> dict[str, Any]:
-        """Return the records for a model file."""
-        return {
-            "forms": {name: form.state() for name, form in self.forms.items()},
-            "values": {name: variable.values for name, variable in self.scene.items()},
-            "shapes": {
-                name: [variable.levels, variable.ordered, variable.decimals]
-                for name, variable in self.scene.items()
-            },
-            "states": dict(self.states),
-            "blank": dict(self.blank),
-            "constant": list(self.constant),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], forms: Mapping[str, Form]) -> Records:
-        """Make the records again."""
-        scene = {
-            name: Variable(name, state["values"][name], levels=levels, ordered=ordered, decimals=decimals)
-            for name, (levels, ordered, decimals) in state["shapes"].items()
-        }
-        return cls(forms, scene, state["states"], state["blank"], tuple(state["constant"]))
 
 
 def fit_all(

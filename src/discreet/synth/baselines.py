@@ -6,9 +6,7 @@ synthesizer is worth its trouble where it is far more useful than the first and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -20,6 +18,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata, require_microdata
+from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Weights, columns_of, weights_of
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
 
@@ -82,17 +81,17 @@ class Bootstrap(Synthesizer):
         return _taken(data, self.leave_out, self.weights, together=True)
 
 
+@stored("fitted-draws")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedDraws(Fitted):
     """Records to draw from, whole or column by column."""
 
-    def __init__(
-        self, like: Microdata, rows: int, *, frame: pl.DataFrame, weights: Floats | None, together: bool
-    ) -> None:
-        super().__init__(like, rows)
-        self.frame = frame
-        self.weights = weights
-        self.together = together
-        self.combining_rule = "simple" if weights is None else "pseudo-likelihood"
+    frame: pl.DataFrame
+    weights: Floats | None
+    together: bool
+
+    def __post_init__(self) -> None:
+        self.combining_rule = "simple" if self.weights is None else "pseudo-likelihood"
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw records, or values, with replacement."""
@@ -106,23 +105,6 @@ class FittedDraws(Fitted):
         upto = np.cumsum(self.weights)
         at = np.searchsorted(upto, rng.random(n) * upto[-1], side="right")
         return np.asarray(np.minimum(at, len(upto) - 1), dtype=np.int64)
-
-    def state(self) -> dict[str, Any]:
-        """Return the records."""
-        return {
-            "names": self.frame.columns,
-            "columns": self.frame.get_columns(),
-            "weights": self.weights,
-            "together": self.together,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        frame = pl.DataFrame(
-            [series.rename(name) for name, series in zip(state["names"], state["columns"], strict=True)]
-        )
-        return cls(like, rows, frame=frame, weights=state["weights"], together=state["together"])
 
 
 def _taken(data: Microdata, leave_out: Columns, weights: Weights, *, together: bool) -> FittedDraws:

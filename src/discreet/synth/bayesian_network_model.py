@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
-from discreet.microdata import Microdata
 from discreet.synth.bayesian_network_structure import Node, packed
 from discreet.synth.binned_columns import Attribute
+from discreet.synth.model_codec import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 
+@stored("fitted-bayesian-network")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedBayesianNetwork(Fitted):
     """A network that was fitted.
 
@@ -32,27 +34,14 @@ class FittedBayesianNetwork(Fitted):
         Columns that the synthetic file does not have, and why.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        attributes: Sequence[Attribute],
-        network: Sequence[Node],
-        laws: Sequence[CellLaw],
-        within: Mapping[str, BinLaw],
-        keys: Mapping[str, pl.DataType],
-        joint: int,
-        left_out: Mapping[str, str],
-    ) -> None:
-        super().__init__(like, rows)
-        self.attributes = list(attributes)
-        self.network = list(network)
-        self.laws = list(laws)
-        self.within = dict(within)
-        self.keys = dict(keys)
-        self.joint = joint
-        self.left_out = dict(left_out)
+    attributes: Sequence[Attribute]
+    network: Sequence[Node]
+    laws: Sequence[CellLaw]
+    within: Mapping[str, BinLaw]
+    keys: Mapping[str, pl.DataType]
+    joint: int
+    left_out: Mapping[str, str]
+    combining_rule: str = "simple"
 
     @property
     def edges(self) -> dict[str, tuple[str, ...]]:
@@ -88,36 +77,6 @@ class FittedBayesianNetwork(Fitted):
         numbers = self.within[attribute.name].draw(bins, stream("within", attribute.name))
         return attribute.decode(codes, numbers)
 
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "attributes": [attribute.state() for attribute in self.attributes],
-            "network": [[node.child, list(node.parents)] for node in self.network],
-            "laws": [law.state() for law in self.laws],
-            "within": {name: law.state() for name, law in self.within.items()},
-            "keys": {name: pl.Series(name, [], dtype=dtype) for name, dtype in self.keys.items()},
-            "joint": self.joint,
-            "left_out": dict(self.left_out),
-            "combining_rule": self.combining_rule,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        fitted = cls(
-            like,
-            rows,
-            attributes=[Attribute.restored(own) for own in state["attributes"]],
-            network=[Node(int(child), tuple(parents)) for child, parents in state["network"]],
-            laws=[CellLaw.restored(law) for law in state["laws"]],
-            within={name: BinLaw.restored(law) for name, law in state["within"].items()},
-            keys={name: empty.dtype for name, empty in state["keys"].items()},
-            joint=int(state["joint"]),
-            left_out=state["left_out"],
-        )
-        fitted.combining_rule = state["combining_rule"]
-        return fitted
-
 
 def _regenerated(name: str, dtype: pl.DataType, n: int) -> pl.Series:
     """Number the records anew in place of a key."""
@@ -128,6 +87,7 @@ def _regenerated(name: str, dtype: pl.DataType, n: int) -> pl.Series:
 # The law of one column given the cell of its parents: counts, plain or with discrete Laplace noise.
 
 
+@stored("cell-law")
 @dataclass(frozen=True, eq=False)
 class CellLaw:
     """Counts of the child within every cell of the parents.
@@ -236,19 +196,6 @@ class CellLaw:
         aim = below + chance * (self.mass[last - 1] - below)
         return np.clip(np.searchsorted(self.mass, aim, side="right"), first, last - 1)
 
-    def state(self) -> dict[str, Any]:
-        """Return the law for a model file."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return plain | {"fewer": None if self.fewer is None else self.fewer.state()}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> CellLaw:
-        """Make the law again."""
-        known = {name: state[name] for name in cls.__dataclass_fields__ if name in state}
-        if known.get("fewer") is not None:
-            known["fewer"] = cls.restored(known["fewer"])
-        return cls(**known)
-
 
 # Which number of its bin does a synthetic record get?
 
@@ -260,6 +207,7 @@ _FINER = 10
 _SPIKE = 0.1
 
 
+@stored("bin-law")
 @dataclass(frozen=True, eq=False)
 class BinLaw:
     """The law of a number within its bins.
@@ -345,12 +293,3 @@ class BinLaw:
         at = np.searchsorted(self.mass, below + aim, side="right")
         observed = self.values[np.clip(at, first, np.maximum(last - 1, first)).clip(0, len(self.values) - 1)]
         return np.where((aim < own) & (last > first), observed, even)
-
-    def state(self) -> dict[str, Any]:
-        """Return the law for a model file."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> BinLaw:
-        """Make the law again."""
-        return cls(**{name: state[name] for name in cls.__dataclass_fields__})

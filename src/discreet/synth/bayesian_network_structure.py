@@ -12,6 +12,7 @@ import numpy as np
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
+from discreet.synth.model_codec import stored
 
 USEFULNESS = 4.0
 _DENSE = 20_000_000
@@ -19,6 +20,7 @@ _GRID = 1024
 """Scores of the private choice are whole numbers of these parts of their sensitivity."""
 
 
+@stored("network-node")
 @dataclass(frozen=True)
 class Node:
     """A column and those it is drawn from."""

@@ -6,7 +6,7 @@ from the type of the column or from the user, and every column may be missing un
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,13 @@ from discreet.core.wording import type_name
 from discreet.engine.counting_kernels import place_among
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
+from discreet.synth.model_codec import stored
 
 _COMPANY = 5  # records that a bin cut by quantiles holds at least, and a heap
 _MANY = 100_000  # records from which on texts are told apart by their hashes, and whole numbers looked up
 
 
+@stored("binned-column")
 @dataclass(frozen=True, eq=False)
 class Attribute:
     """One column of the network.
@@ -136,31 +138,6 @@ class Attribute:
         if missing is not None:
             values = np.where(missing, 0.0, values)
         return from_numbers(values, missing, self.dtype, self.name)
-
-    def state(self) -> dict[str, Any]:
-        """Return the attribute for a model file."""
-        return {
-            "name": self.name,
-            "empty": pl.Series(self.name, [], dtype=self.dtype),
-            "levels": self.levels,
-            "edges": self.edges,
-            "has_missing": self.has_missing,
-            "decimals": self.decimals,
-            "heaps": self.heaps,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Attribute:
-        """Make the attribute again."""
-        return cls(
-            state["name"],
-            state["empty"].dtype,
-            state["levels"],
-            state["edges"],
-            state["has_missing"],
-            state["decimals"],
-            state.get("heaps"),
-        )
 
 
 def levels_of(attributes: Sequence[Attribute]) -> dict[str, pl.Series | None]:

@@ -7,7 +7,7 @@ where the state is ordinary. Nothing is imputed: missing values are modelled as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import polars as pl
 from discreet.core.arrays import Array, Codes, Flags, Floats
 from discreet.core.errors import ColumnError
 from discreet.core.wording import type_name
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 _MOST_DECIMALS = 8
@@ -25,6 +26,7 @@ _EXACT = 2**53
 _LARGEST = 2.0**66
 
 
+@stored("category-form")
 @dataclass(frozen=True, eq=False)
 class CategoryForm:
     """A column of categories.
@@ -104,18 +106,8 @@ class CategoryForm:
             levels = levels.extend(pl.Series([None], dtype=self.dtype))
         return levels.gather(pl.Series(parts[0].astype(np.uint32))).rename(self.name)
 
-    def state(self) -> dict[str, Any]:
-        """Return the form for a model file."""
-        return {
-            "form": "category",
-            "name": self.name,
-            "empty": pl.Series(self.name, [], dtype=self.dtype),
-            "levels": self.levels,
-            "has_missing": self.has_missing,
-            "ordered": self.ordered,
-        }
 
-
+@stored("number-form")
 @dataclass(frozen=True, eq=False)
 class NumberForm:
     """A column of numbers, dates or times.
@@ -231,22 +223,6 @@ class NumberForm:
         missing = states == self.n_states - 1 if self.has_missing else None
         return from_numbers(values, missing, self.dtype, self.name, start=self.start, unit=self.unit)
 
-    def state(self) -> dict[str, Any]:
-        """Return the form for a model file."""
-        return {
-            "form": "number",
-            "name": self.name,
-            "empty": pl.Series(self.name, [], dtype=self.dtype),
-            "fixed": list(self.fixed),
-            "has_missing": self.has_missing,
-            "breaks": list(self.breaks),
-            "decimals": self.decimals,
-            "low": self.low,
-            "high": self.high,
-            "start": self.start,
-            "unit": self.unit,
-        }
-
 
 def as_numbers(series: pl.Series) -> pl.Series:
     """Return a column of numbers, dates or times as floats; missing and NaN are null."""
@@ -361,30 +337,6 @@ def _as_levels(values: Sequence[Any], dtype: pl.DataType, name: str) -> pl.Serie
 
 
 Form = CategoryForm | NumberForm
-
-
-def restored_form(state: Mapping[str, Any]) -> Form:
-    """Make a form again from a model file."""
-    if state["form"] == "category":
-        return CategoryForm(
-            state["name"], state["empty"].dtype, state["levels"], state["has_missing"], state["ordered"]
-        )
-    if state["form"] == "written":
-        from discreet.synth.written_values import WrittenNumberForm
-
-        return WrittenNumberForm.restored(state)
-    return NumberForm(
-        state["name"],
-        state["empty"].dtype,
-        tuple(state["fixed"]),
-        state["has_missing"],
-        tuple(state["breaks"]),
-        state["decimals"],
-        state["low"],
-        state["high"],
-        state["start"],
-        state["unit"],
-    )
 
 
 def columns_named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.mutual_information import dense
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 
@@ -242,6 +243,7 @@ _EDGE = 1e-12
 _FEWEST_REACHING = 20
 
 
+@stored("family-margin")
 @dataclass(frozen=True)
 class FamilyMargin:
     """A column of numbers as a member of a parametric family.
@@ -266,7 +268,10 @@ class FamilyMargin:
 
 Margin = EmpiricalMargin | FamilyMargin
 
+stored("empirical-margin")(EmpiricalMargin)
 
+
+@stored("column-margin")
 @dataclass(frozen=True)
 class ColumnMargin:
     """A column of the file: its levels, its values, or its states and its values.
@@ -340,20 +345,6 @@ class ColumnMargin:
             drawn[here] = _read(moved[-1], uniform[here, at])
         return replace(self, margins=tuple(moved))
 
-    def state(self) -> dict[str, Any]:
-        """Return the margin for a model file."""
-        return {
-            "margins": [_state(margin) for margin in self.margins],
-            "mixed": self.mixed,
-            "nested": self.nested,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> ColumnMargin:
-        """Make the margin again."""
-        margins = tuple(_restored(margin) for margin in state["margins"])
-        return cls(margins, state["mixed"], state.get("nested", False))
-
 
 def given_a_value(uniform: Floats, states: EmpiricalMargin, correlation: float, ordinary: int) -> Floats:
     """Return the rank of a value among those whose state is a value.
@@ -408,19 +399,3 @@ def of_values(
 
 def _read(margin: Margin | None, uniform: Floats) -> Array:
     return np.zeros(len(uniform)) if margin is None else margin.quantile(uniform)
-
-
-def _state(margin: Margin | None) -> dict[str, Any] | None:
-    if margin is None:
-        return None
-    if isinstance(margin, FamilyMargin):
-        return {"family": margin.family, "parameters": dict(margin.parameters)}
-    return {"levels": margin.levels, "shares": margin.shares, "smooth": margin.smooth}
-
-
-def _restored(state: Mapping[str, Any] | None) -> Margin | None:
-    if state is None:
-        return None
-    if "family" in state:
-        return FamilyMargin(state["family"], state["parameters"])
-    return EmpiricalMargin(state["levels"], state["shares"], state["smooth"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.correlation import root_of
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, restored_form
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm
 from discreet.synth.copula_columns import (
     FAMILIES,
     MARGINS,
@@ -28,6 +28,7 @@ from discreet.synth.copula_columns import (
 )
 from discreet.synth.distributions.families import check_family
 from discreet.synth.methods.observed_values import Stratum
+from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Weights, take_in
 from discreet.synth.sequential.fitting_records import Strata
 from discreet.synth.sequential.sequential import Sequential
@@ -42,21 +43,11 @@ class Coupling(ABC):
     def uniforms(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw n records of dependent uniform numbers."""
 
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return the dependence for a model file."""
-
-    @staticmethod
-    def restored(state: Mapping[str, Any]) -> Coupling:
-        """Make the dependence again."""
-        if "vine" in state:
-            return VineCoupling(state["vine"], state["width"])
-        return NormalCoupling(state["correlation"])
-
 
 _CHUNK = 50_000  # records drawn at a time
 
 
+@stored("vine-coupling")
 @dataclass(frozen=True, eq=False)
 class VineCoupling(Coupling):
     """A vine of pyvinecopulib, kept as its JSON text."""
@@ -70,11 +61,8 @@ class VineCoupling(Coupling):
         independent = np.asfortranarray(rng.random((n, self.width)))
         return np.asarray(library.Vinecop.from_json(self.vine).inverse_rosenblatt(independent))
 
-    def state(self) -> dict[str, Any]:
-        """Return the text."""
-        return {"vine": self.vine, "width": self.width}
 
-
+@stored("normal-coupling")
 @dataclass(frozen=True, eq=False)
 class NormalCoupling(Coupling):
     """Correlated normal variables."""
@@ -91,10 +79,6 @@ class NormalCoupling(Coupling):
             rows = slice(start, min(start + _CHUNK, n))
             uniform[rows] = ndtr(rng.standard_normal((rows.stop - start, len(root))) @ root)
         return uniform
-
-    def state(self) -> dict[str, Any]:
-        """Return the correlations."""
-        return {"correlation": self.correlation}
 
 
 #: Fits the dependence of one stratum and says what should be known about it.
@@ -231,6 +215,7 @@ def _strata(
 _CALIBRATION = 100_000
 
 
+@stored("copula")
 @dataclass(frozen=True, eq=False)
 class Model:
     """The copula of one stratum."""
@@ -267,6 +252,8 @@ class Model:
         return pl.DataFrame(columns)
 
 
+@stored("fitted-copula")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedCopula(Fitted):
     """A copula that was fitted.
 
@@ -281,28 +268,16 @@ class FittedCopula(Fitted):
         What the user should know: mended correlations, relations that the copula cannot have, pooled strata.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        kind: str,
-        labels: Sequence[str],
-        forms: Mapping[str, Form],
-        models: Sequence[Model],
-        strata: Strata,
-        weighted: bool,
-        notes: Sequence[str],
-    ) -> None:
-        super().__init__(like, rows)
-        self.kind = kind
-        self.labels = tuple(labels)
-        self.forms = dict(forms)
-        self.models = list(models)
-        self.strata = strata
-        self.weighted = weighted
-        self.notes = tuple(notes)
-        self.combining_rule = "pseudo-likelihood" if weighted else "simple"
+    kind: str
+    labels: Sequence[str]
+    forms: Mapping[str, Form]
+    models: Sequence[Model]
+    strata: Strata
+    weighted: bool
+    notes: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.combining_rule = "pseudo-likelihood" if self.weighted else "simple"
 
     @property
     def correlation(self) -> pl.DataFrame | None:
@@ -327,43 +302,3 @@ class FittedCopula(Fitted):
             fixed = self.strata.values(number, size, own("values"))
             parts.append(pl.concat([table, fixed], how="horizontal") if fixed.width else table)
         return pl.concat(parts) if len(parts) > 1 else parts[0]
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file; empirical margins hold values of real records."""
-        return {
-            "kind": self.kind,
-            "labels": list(self.labels),
-            "forms": {name: form.state() for name, form in self.forms.items()},
-            "models": [
-                {
-                    "margins": {name: margin.state() for name, margin in model.margins.items()},
-                    "coupling": model.coupling.state(),
-                }
-                for model in self.models
-            ],
-            "strata": self.strata.state(),
-            "weighted": self.weighted,
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        models = [
-            Model(
-                {name: ColumnMargin.restored(margin) for name, margin in model["margins"].items()},
-                Coupling.restored(model["coupling"]),
-            )
-            for model in state["models"]
-        ]
-        return cls(
-            like,
-            rows,
-            kind=state["kind"],
-            labels=state["labels"],
-            forms={name: restored_form(form) for name, form in state["forms"].items()},
-            models=models,
-            strata=Strata.restored(state["strata"]),
-            weighted=state["weighted"],
-            notes=state["notes"],
-        )

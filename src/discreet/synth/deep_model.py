@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Singles
 from discreet.core.errors import InputError, load_extra
-from discreet.microdata import Microdata
 from discreet.networks.tables import CodedTable, ModeCoding, ScoreCoding
+from discreet.synth.model_codec import stored, unstored
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
-from discreet.synth.whole_records import Blueprint, FittedRecords
+from discreet.synth.whole_records import FittedRecords
 
 _LARGEST = {"layers": 1_000}
 _LARGEST_SIZE = 1_000_000
 
 
-def shape_of(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the sizes of a network from a model file, or refuse sizes that no network has: they would never end.
+stored("mode-coding")(ModeCoding)
+stored("score-coding")(ScoreCoding)
 
-    Examples
-    --------
-    >>> shape_of({"shape": {"layers": 2, "width": 256}})
-    {'layers': 2, 'width': 256}
-    """
-    shape = dict(state["shape"])
+
+def check_shape(shape: Mapping[str, Any]) -> None:
+    """Refuse sizes that no network has, as a model file may have them: they would never end."""
     for name, size in shape.items():
         if isinstance(size, int) and not 0 <= size <= _LARGEST.get(name, _LARGEST_SIZE):
-            raise InputError(f"The model was changed: no network has such a number of {name}.")
-    return shape
+            raise InputError(f"No network has such a number of {name}.")
 
 
+@stored("fitted-network")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedNetwork(FittedRecords):
     """A network that was trained.
 
@@ -46,40 +44,17 @@ class FittedNetwork(FittedRecords):
         How training went: epochs, seconds, losses, device, and why it ended.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        blueprint: Blueprint,
-        kind: str,
-        shape: Mapping[str, Any],
-        coding: TableCoding,
-        shares: Sequence[Floats],
-        weights: Mapping[str, Array],
-        report: Mapping[str, Any],
-        device: str = "auto",
-        max_rounds: int = 100,
-        left_out: Mapping[str, str] | None = None,
-        weighted: bool = False,
-        notes: Sequence[str] = (),
-    ) -> None:
-        super().__init__(
-            like,
-            rows,
-            blueprint=blueprint,
-            max_rounds=max_rounds,
-            left_out=left_out,
-            weighted=weighted,
-            notes=notes,
-        )
-        self.kind = kind
-        self.shape = dict(shape)
-        self.coding = coding
-        self.shares = [np.asarray(own, dtype=np.float64) for own in shares]
-        self.weights = dict(weights)
-        self.report = dict(report)
-        self.device = device
+    kind: str
+    shape: Mapping[str, Any]
+    coding: TableCoding
+    shares: Sequence[Floats]
+    weights: Mapping[str, Array]
+    report: Mapping[str, Any]
+    device: str = field(default="auto", metadata=unstored())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shape(self.shape)
 
     def propose(self, n: int, stream: Stream, wanted: Mapping[str, Flags]) -> list[Array]:
         """Draw numbers and codes from the network and turn them into variables."""
@@ -103,44 +78,6 @@ class FittedNetwork(FittedRecords):
             return None
         _, column, chances = min(found, key=lambda one: one[0])
         return column, chances
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file: its weights in the safetensors format, all else as numbers and texts."""
-        library = load_extra("safetensors.numpy", extra="deep", purpose="Saving a network")
-        plain = {name: np.ascontiguousarray(array) for name, array in self.weights.items()}
-        return {
-            "blueprint": self.blueprint.state(),
-            "kind": self.kind,
-            "shape": self.shape,
-            "coding": self.coding.state(),
-            "shares": self.shares,
-            "weights": np.frombuffer(library.save(plain), dtype=np.uint8).copy(),
-            "report": self.report,
-            "left_out": dict(self.left_out),
-            "weighted": self.weighted,
-            "notes": list(self.notes),
-            "max_rounds": self.max_rounds,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        library = load_extra("safetensors.numpy", extra="deep", purpose="Loading a network")
-        return cls(
-            like,
-            rows,
-            blueprint=Blueprint.restored(state["blueprint"]),
-            kind=state["kind"],
-            shape=shape_of(state),
-            coding=TableCoding.restored(state["coding"]),
-            shares=state["shares"],
-            weights=library.load(state["weights"].tobytes()),
-            report=state["report"],
-            left_out=state["left_out"],
-            weighted=state["weighted"],
-            notes=state["notes"],
-            max_rounds=state["max_rounds"],
-        )
 
 
 def draw_from(
@@ -222,6 +159,7 @@ def _part(model: FittedNetwork, name: str) -> dict[str, Array]:
 NumberCoding = Literal["modes", "scores"]
 
 
+@stored("level-coding")
 @dataclass(frozen=True, eq=False)
 class LevelCoding:
     """A category: codes that are kept, and those that share the last one.
@@ -275,14 +213,11 @@ class LevelCoding:
         own = codes[self.kept]
         return np.append(own, codes[self.pooled].any()) if len(self.pooled) else own
 
-    def state(self) -> dict[str, Any]:
-        """Return the coding for a model file."""
-        return {"coding": "levels", "kept": self.kept, "pooled": self.pooled, "shares": self.shares}
-
 
 OneCoding = LevelCoding | ModeCoding | ScoreCoding
 
 
+@stored("table-coding")
 @dataclass(frozen=True, eq=False)
 class TableCoding:
     """The coding of all variables, in order."""
@@ -383,21 +318,6 @@ class TableCoding:
                 made.append(part.decode(numbers[:, number], codes[:, code]))
                 number, code = number + 1, code + 1
         return made
-
-    def state(self) -> list[dict[str, Any]]:
-        """Return the codings for a model file."""
-        return [part.state() for part in self.parts]
-
-    @classmethod
-    def restored(cls, state: Sequence[Mapping[str, Any]]) -> TableCoding:
-        """Make the codings again."""
-        kinds: dict[str, Any] = {"levels": LevelCoding, "modes": ModeCoding, "scores": ScoreCoding}
-        return cls(
-            tuple(
-                kinds[part["coding"]](**{name: value for name, value in part.items() if name != "coding"})
-                for part in state
-            )
-        )
 
 
 def repeated(weights: Floats, rng: np.random.Generator) -> Array:

@@ -18,6 +18,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
+from discreet.synth.model_codec import stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +128,7 @@ def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Float
 # Which households a population has: how many of each size in each stratum, and whose members they are copied from.
 
 
+@stored("household-cell")
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Households of one size in one stratum.
@@ -149,10 +151,6 @@ class Cell:
     donors: Integers
     chances: Floats
     merged: bool
-
-    def state(self) -> dict[str, Any]:
-        """Return the cell for a model file."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def cells_of(survey: SurveyHouseholds, *, min_donors: int, method: str, rng: Any) -> list[Cell]:
@@ -244,11 +242,6 @@ def donor_report(cells: Sequence[Cell], donors: Integers) -> dict[str, int]:
         "most_copies": int(often.max()),
         "merged_cells": sum(cell.merged for cell in cells),
     }
-
-
-def cells_from(states: Sequence[Mapping[str, Any]]) -> list[Cell]:
-    """Make the cells again from a model file."""
-    return [Cell(**state) for state in states]
 
 
 # Samples of households drawn from a population by a design, and weights that are raked to known totals.

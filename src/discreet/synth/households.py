@@ -17,6 +17,7 @@ from discreet.core.randomness import Seed
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.household_surveys import SurveyHouseholds
+from discreet.synth.model_codec import stored
 from discreet.synth.record_units import same_within
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
@@ -139,29 +140,20 @@ class Households(Synthesizer):
         )
 
 
+@stored("fitted-households")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedHouseholds(Fitted):
     """Households that were fitted, one model a size."""
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        household: str,
-        shared: list[str],
-        counted: list[str],
-        own: list[str],
-        models: Mapping[int, Fitted],
-        shares: Mapping[int, float],
-    ) -> None:
-        super().__init__(like, rows)
-        self.household = household
-        self.numbered_units = household
-        self.shared = list(shared)
-        self.counted = list(counted)
-        self.own = list(own)
-        self.models = dict(models)
-        self.shares = dict(shares)
+    household: str
+    shared: list[str]
+    counted: list[str]
+    own: list[str]
+    models: Mapping[int, Fitted]
+    shares: Mapping[int, float]
+
+    def __post_init__(self) -> None:
+        self.numbered_units = self.household
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw households, size by size, with about ``n`` members in all."""
@@ -204,46 +196,6 @@ class FittedHouseholds(Fitted):
     def _in_kind(self, frame: pl.DataFrame) -> Microdata:
         types = engine.collect(self.like).schema
         return super()._in_kind(frame.with_columns(pl.col(name).cast(types[name]) for name in frame.columns))
-
-    def state(self) -> dict[str, Any]:
-        """Return the models for a file."""
-        return {
-            "household": self.household,
-            "shared": self.shared,
-            "counted": self.counted,
-            "own": self.own,
-            "shares": {str(size): share for size, share in self.shares.items()},
-            "models": {
-                str(size): {
-                    "kind": type(model).__name__,
-                    "rows": model.rows,
-                    "names": list(model.like.columns),
-                    "columns": [
-                        engine.collect(model.like)[name].rename("column") for name in model.like.columns
-                    ],
-                    "state": model.state(),
-                }
-                for size, model in self.models.items()
-            },
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the models again."""
-        models = {}
-        for size, own in state["models"].items():
-            inner = Microdata(pl.DataFrame(dict(zip(own["names"], own["columns"], strict=True))))
-            models[int(size)] = Fitted.known[own["kind"]].restored(own["state"], inner, own["rows"])
-        return cls(
-            like,
-            rows,
-            household=state["household"],
-            shared=state["shared"],
-            counted=state["counted"],
-            own=state["own"],
-            models=models,
-            shares={int(size): float(share) for size, share in state["shares"].items()},
-        )
 
 
 def _member(name: str, place: int) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from discreet.microdata import Microdata
 from discreet.networks.tokens import RowTokenizer, TokenColumn
 from discreet.synth.column_forms import CategoryForm
 from discreet.synth.deep_generators import _Network, _told, documented
-from discreet.synth.deep_model import repeated, shape_of
+from discreet.synth.deep_model import check_shape, repeated
+from discreet.synth.model_codec import stored, stored_as, unstored
 from discreet.synth.synthesizer import Stream, seed_of
 from discreet.synth.variables import Variable
-from discreet.synth.whole_records import Blueprint, FittedRecords, Prepared, prepare
+from discreet.synth.whole_records import FittedRecords, Prepared, prepare
 
 _DIGITS = 4  # of a number without an end, beside its spread
 _LARGEST = 1e17
@@ -193,6 +194,17 @@ def _order(file: Prepared, data: Microdata) -> list[int]:
     return [first, *(place for place in rest if place != first)]
 
 
+stored_as(
+    "row-tokenizer",
+    RowTokenizer,
+    Mapping[str, Sequence[Sequence[int]] | bool | Integers | None],
+    RowTokenizer.to_dict,
+    RowTokenizer.from_dict,
+)
+
+
+@stored("fitted-language-model")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedLanguageModel(FittedRecords):
     """A language model that was trained.
 
@@ -204,39 +216,22 @@ class FittedLanguageModel(FittedRecords):
         Of the last drawing: records that were written, and those that were rejected.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        blueprint: Blueprint,
-        shape: Mapping[str, Any],
-        tokenizer: RowTokenizer,
-        order: Sequence[int],
-        scales: Sequence[float],
-        shares: Floats,
-        weights: Mapping[str, Array],
-        report: Mapping[str, Any],
-        temperature: float,
-        guided: bool,
-        device: str = "auto",
-        max_rounds: int = 100,
-        left_out: Mapping[str, str] | None = None,
-        weighted: bool = False,
-    ) -> None:
-        super().__init__(
-            like, rows, blueprint=blueprint, max_rounds=max_rounds, left_out=left_out, weighted=weighted
-        )
-        self.shape = dict(shape)
-        self.tokenizer = tokenizer
-        self.order = list(order)
-        self.scales = list(scales)
-        self.shares = np.asarray(shares, dtype=np.float64)
-        self.weights = dict(weights)
-        self.report = dict(report)
-        self.temperature = temperature
-        self.guided = guided
-        self.device = device
+    shape: Mapping[str, Any]
+    tokenizer: RowTokenizer
+    order: Sequence[int]
+    scales: Sequence[float]
+    shares: Floats
+    weights: Mapping[str, Array]
+    report: Mapping[str, Any]
+    temperature: float
+    guided: bool
+    device: str = field(default="auto", metadata=unstored())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shape(self.shape)
+        if sorted(self.order) != list(range(sum(self.blueprint.widths))):
+            raise ValueError("an order of other columns")
         self.rejections = {"written": 0, "rejected": 0}
 
     def propose(self, n: int, stream: Stream, wanted: Mapping[str, Flags]) -> list[Array]:
@@ -299,48 +294,3 @@ class FittedLanguageModel(FittedRecords):
             level = self.tokenizer.columns[column].is_level
             parts[place] = own.astype(np.int32) if level else own / self.scales[place]
         return parts
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file: its weights in the safetensors format, all else as numbers and texts."""
-        library = load_extra("safetensors.numpy", extra="deep", purpose="Saving a network")
-        plain = {name: np.ascontiguousarray(array) for name, array in self.weights.items()}
-        return {
-            "blueprint": self.blueprint.state(),
-            "shape": self.shape,
-            "tokenizer": self.tokenizer.to_dict(),
-            "order": self.order,
-            "scales": self.scales,
-            "shares": self.shares,
-            "weights": np.frombuffer(library.save(plain), dtype=np.uint8).copy(),
-            "report": self.report,
-            "temperature": self.temperature,
-            "guided": self.guided,
-            "left_out": dict(self.left_out),
-            "weighted": self.weighted,
-            "max_rounds": self.max_rounds,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        library = load_extra("safetensors.numpy", extra="deep", purpose="Loading a network")
-        made = cls(
-            like,
-            rows,
-            blueprint=Blueprint.restored(state["blueprint"]),
-            shape=shape_of(state),
-            tokenizer=RowTokenizer.from_dict(state["tokenizer"]),
-            order=state["order"],
-            scales=state["scales"],
-            shares=state["shares"],
-            weights=library.load(state["weights"].tobytes()),
-            report=state["report"],
-            temperature=state["temperature"],
-            guided=state["guided"],
-            left_out=state["left_out"],
-            weighted=state["weighted"],
-            max_rounds=state["max_rounds"],
-        )
-        if sorted(made.order) != list(range(sum(made.blueprint.widths))):
-            raise ValueError("an order of other columns")
-        return made

@@ -1,10 +1,9 @@
 """What a member of a simulated household is like: classes given other columns, and numbers within their class."""
 
-# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.household_surveys import weighted_quantiles
+from discreet.synth.model_codec import stored, unstored
 
 REFINED = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 _EVEN = tuple(np.round(np.arange(1, 11) / 10, 1))
@@ -21,6 +21,7 @@ _LEAST_PER_CLASS = 5
 Model = Literal["multinom", "distribution", "forest", "boosting"]
 
 
+@stored("classing")
 @dataclass(frozen=True, eq=False)
 class Classing:
     """How a column becomes classes: levels of a category, or ranges of a number; missing is a class of its own.
@@ -112,22 +113,8 @@ class Classing:
         codes[gone] = max(self.missing, 0)
         return codes.astype(np.int64)
 
-    def state(self) -> dict[str, Any]:
-        """Return it for a model file."""
-        return {
-            "name": self.name, "empty": pl.Series(self.name, [], dtype=self.dtype), "levels": self.levels,
-            "breaks": self.breaks, "zero": self.zero, "missing": self.missing, "size": self.size,
-        }  # fmt: skip
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Classing:
-        """Make it again from a model file."""
-        return cls(
-            state["name"], state["empty"].dtype, state["levels"], state["breaks"], state["zero"], state["missing"],
-            state["size"],
-        )  # fmt: skip
-
-
+@stored("tail")
 @dataclass(frozen=True, eq=False)
 class Tail:
     """The law of the largest class: a generalized Pareto distribution above a threshold, cut at the largest value."""
@@ -162,6 +149,7 @@ class Tail:
         )
 
 
+@stored("class-law")
 @dataclass(frozen=True, eq=False)
 class ClassLaw:
     """The chances of the classes of a column, for every combination of classes of other columns.
@@ -179,40 +167,10 @@ class ClassLaw:
     target: Classing
     predictors: tuple[Classing, ...]
     kind: Model
-    models: tuple[Any, ...]
+    models: tuple[TableChances | LogitChances | ForestChances, ...]
     allowed: Mapping[str, Mapping[str, Sequence[Any]]]
     forbidden: Mapping[str, Mapping[str, Sequence[Any]]]
     eps: float
-
-    def state(self) -> dict[str, Any]:
-        """Return the law for a model file."""
-        return {
-            "target": self.target.state(),
-            "predictors": [own.state() for own in self.predictors],
-            "kind": self.kind,
-            "models": [model.state() for model in self.models],
-            "allowed": {c: {k: list(v) for k, v in own.items()} for c, own in self.allowed.items()},
-            "forbidden": {c: {k: list(v) for k, v in own.items()} for c, own in self.forbidden.items()},
-            "eps": self.eps,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> ClassLaw:
-        """Make the law again from a model file."""
-        models: list[Any] = []
-        for own in state["models"]:
-            parts = {name: value for name, value in own.items() if name != "kind"}
-            parts["sizes"] = tuple(own["sizes"])
-            models.append(TableChances(**parts) if own["kind"] == "table" else LogitChances(**parts))
-        return cls(
-            Classing.restored(state["target"]),
-            tuple(Classing.restored(own) for own in state["predictors"]),
-            state["kind"],
-            tuple(models),
-            state["allowed"],
-            state["forbidden"],
-            state["eps"],
-        )
 
     def draw(self, known: Mapping[str, Integers], stratum: Integers, rng: np.random.Generator) -> Integers:
         """Draw classes for all records: the chances are worked out once for every combination that occurs."""
@@ -274,6 +232,7 @@ def _code(classing: Classing, level: Any) -> int:
     return plain.index(str(level))
 
 
+@stored("table-chances")
 @dataclass(frozen=True, eq=False)
 class TableChances:
     """Chances by combination, and the overall ones for combinations that did not occur."""
@@ -291,14 +250,8 @@ class TableChances:
         at = np.minimum(np.searchsorted(self.cells, packed), len(self.cells) - 1)
         return np.where((self.cells[at] == packed)[:, np.newaxis], self.chances[at], self.overall)
 
-    def state(self) -> dict[str, Any]:
-        """Return the table for a model file."""
-        return {
-            "kind": "table", "cells": self.cells, "chances": self.chances, "overall": self.overall,
-            "sizes": list(self.sizes),
-        }  # fmt: skip
 
-
+@stored("logit-chances")
 @dataclass(frozen=True, eq=False)
 class LogitChances:
     """Chances of a weighted multinomial regression on indicators of the predictors' classes."""
@@ -317,19 +270,17 @@ class LogitChances:
         made[:, self.classes] = score / score.sum(axis=1, keepdims=True)
         return made
 
-    def state(self) -> dict[str, Any]:
-        """Return the regression for a model file."""
-        return {
-            "kind": "logit", "slopes": self.slopes, "constants": self.constants, "classes": self.classes,
-            "sizes": list(self.sizes), "size": self.size,
-        }  # fmt: skip
 
-
+@stored("forest-chances")
 @dataclass(frozen=True, eq=False)
 class ForestChances:
     """Chances of a forest or of boosted trees; they are not kept in model files."""
 
-    model: Any
+    model: Any = field(
+        metadata=unstored(
+            "Forests and boosted trees are not kept in a model file. Use 'multinom' or 'distribution', or fit again."
+        )
+    )
     sizes: tuple[int, ...]
     size: int
 
@@ -341,12 +292,6 @@ class ForestChances:
         )
         return made
 
-    def state(self) -> dict[str, Any]:
-        """Refuse: trees of another library cannot be kept without code."""
-        raise ParameterError(
-            "Forests and boosted trees are not kept in a model file. Use 'multinom' or 'distribution', or fit again."
-        )
-
 
 def indicators(example: Array, sizes: Sequence[int]) -> Array:
     """Turn classes into columns of zeros and ones; others are held against the first class of each predictor."""
@@ -356,7 +301,7 @@ def indicators(example: Array, sizes: Sequence[int]) -> Array:
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(example), 1), dtype=np.float32)
 
 
-def class_law(
+def class_law(  # noqa: PLR0917
     target: Classing,
     codes: Integers,
     predictors: Sequence[Classing],
@@ -401,7 +346,7 @@ def _table(
     return TableChances(cells, table / table.sum(axis=1, keepdims=True), overall / overall.sum(), sizes)
 
 
-def _model(
+def _model(  # noqa: PLR0917
     codes: Integers, example: Array, sizes: tuple[int, ...], weights: Floats, size: int, kind: str, seed: int
 ) -> LogitChances | ForestChances:
     from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier

@@ -1,25 +1,26 @@
 """Numbers of simulated persons by a regression: linear in logarithms, of counts, or by boosted trees."""
 
-# ruff: noqa: PLR0917
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
-from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.member_laws import Classing, indicators
+from discreet.synth.model_codec import stored, unstored
 
 Regression = Literal["lm", "poisson", "boosting"]
 REGRESSIONS = ("lm", "poisson", "boosting")
 _STRATUM = "stratum"
 
 
+@stored("regression-law")
 @dataclass(frozen=True, eq=False)
 class RegressionLaw:
     """A number given the classes of other columns, for those who have one and for whom it is not zero.
@@ -59,10 +60,15 @@ class RegressionLaw:
     decimals: int | None
     fine: Classing
     missing: int
-    model: Any = None
+    model: Any = field(
+        default=None,
+        metadata=unstored(
+            "Boosted trees are not kept in a model file. Use 'lm' or 'multinom', or fit again."
+        ),
+    )
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0917
         cls,
         kind: Regression,
         series: pl.Series,
@@ -152,28 +158,6 @@ class RegressionLaw:
             line += table[np.minimum(codes, size - 1)]
             upto += size - 1
         return line
-
-    def state(self) -> dict[str, Any]:
-        """Return the law for a model file; boosted trees of another library cannot be kept without code."""
-        if self.model is not None:
-            raise ParameterError(
-                "Boosted trees are not kept in a model file. Use 'lm' or 'multinom', or fit again."
-            )
-        return {
-            "kind": self.kind, "predictors": list(self.predictors), "sizes": list(self.sizes), "slopes": self.slopes,
-            "constant": self.constant, "shift": self.shift, "rests": self.rests, "upto": self.upto,
-            "ends": list(self.ends), "decimals": self.decimals, "fine": self.fine.state(),
-            "missing": self.missing,
-        }  # fmt: skip
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> RegressionLaw:
-        """Make the law again from a model file."""
-        parts = dict(state)
-        parts["predictors"], parts["sizes"] = tuple(state["predictors"]), tuple(state["sizes"])
-        parts["ends"] = (float(state["ends"][0]), float(state["ends"][1]))
-        parts["fine"] = Classing.restored(state["fine"])
-        return cls(**parts)
 
 
 def having_a_number(series: pl.Series, kind: Regression) -> Classing | None:

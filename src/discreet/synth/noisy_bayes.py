@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,7 @@ from discreet.dp.sensitivity import Range
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric
 from discreet.synth.declared_columns import pay_purely
+from discreet.synth.model_codec import stored
 from discreet.synth.private_histograms import declared_columns
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 
@@ -247,6 +248,8 @@ def _drawn(mean: Floats, covariance: Floats, n: int, rng: np.random.Generator) -
     return np.asarray(rng.multivariate_normal(mean, drawn / n)), np.asarray(drawn)
 
 
+@stored("fitted-normal")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedNormal(Fitted):
     """Means and covariances, one pair a dataset.
 
@@ -258,25 +261,15 @@ class FittedNormal(Fitted):
         Columns that the synthetic file does not have, and why.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        names: Sequence[str],
-        centers: Floats,
-        means: Floats,
-        covariances: Floats,
-        repaired: int,
-        left_out: Mapping[str, str],
-    ) -> None:
-        super().__init__(like, rows)
-        self.names = list(names)
-        self.centers = np.asarray(centers, dtype=np.float64)
-        self.means = np.asarray(means, dtype=np.float64)
-        self.covariances = np.asarray(covariances, dtype=np.float64)
-        self.repaired = int(repaired)
-        self.left_out = dict(left_out)
+    names: Sequence[str]
+    centers: Floats
+    means: Floats
+    covariances: Floats
+    repaired: int
+    left_out: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self.repaired = int(self.repaired)
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw a file from one of the models."""
@@ -292,22 +285,6 @@ class FittedNormal(Fitted):
             own = np.round(values[:, j]) if dtype.is_integer() else values[:, j]
             made.append(from_numbers(own, none, dtype, name))
         return pl.DataFrame(made)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "names": list(self.names),
-            "centers": self.centers,
-            "means": self.means,
-            "covariances": self.covariances,
-            "repaired": self.repaired,
-            "left_out": dict(self.left_out),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        return cls(like, rows, **{name: state[name] for name in _PARTS})
 
 
 _PARTS = ("names", "centers", "means", "covariances", "repaired", "left_out")

@@ -5,7 +5,7 @@ Parents are drawn so that numbers of children are as frequent as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError
+from discreet.synth.model_codec import stored
 
 _MOST_WAVES = 40
 _MOST_SUMMARIES = 4
@@ -21,6 +22,7 @@ _FEW_LEVELS = 30
 _BETWEEN = "|"
 
 
+@stored("table-family")
 @dataclass(frozen=True, eq=False)
 class Family:
     """A table and the parent that its records hang on.
@@ -140,28 +142,6 @@ class Family:
         times = times.filter(pl.col("times") != "").with_columns(pl.col("times").str.split(_BETWEEN))
         flat = times.explode("times")
         return flat["at"].to_numpy().astype(np.int64), flat["times"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for a model file."""
-        return {
-            "child": self.child,
-            "parent": self.parent,
-            "column": self.column,
-            "order": self.order,
-            "waves": self.waves,
-            "means": list(self.means),
-            "commonest": list(self.commonest),
-            "partner": self.partner,
-            "levels": list(self.levels),
-            "often": list(self.often),
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Family:
-        """Make it again from a model file."""
-        lists = ("means", "commonest", "levels", "often")
-        given: dict[str, Any] = {name: tuple(own) if name in lists else own for name, own in state.items()}
-        return cls(**given)
 
 
 def _rounded(series: pl.Series) -> pl.Series:

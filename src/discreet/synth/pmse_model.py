@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,12 +14,14 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.microdata import Microdata
 from discreet.synth.binned_columns import Attribute, declared_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
+from discreet.synth.model_codec import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 
+@stored("fitted-parameters")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedParameters(Fitted):
     """Parameters of regressions.
 
@@ -33,46 +35,16 @@ class FittedParameters(Fitted):
         Columns that the synthetic file does not have, and why.
     """
 
-    diagnosis: Diagnosis | None = None
-
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        generator: Regressions,
-        thetas: Floats,
-        left_out: Mapping[str, str],
-    ) -> None:
-        super().__init__(like, rows)
-        self.generator = generator
-        self.thetas = np.asarray(thetas, dtype=np.float64)
-        self.left_out = dict(left_out)
+    generator: Regressions
+    thetas: Floats
+    left_out: Mapping[str, str]
+    diagnosis: Diagnosis | None = field(default=None, init=False)
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw a file from one of the vectors of parameters."""
         theta = self.thetas[int(stream("which").integers(len(self.thetas)))]
         units = self.generator.made(theta, self.generator.noise(n, stream("records")))
         return self.generator.frame(self.generator.held(units))
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "columns": [column.state() for column in self.generator.columns],
-            "thetas": self.thetas,
-            "left_out": dict(self.left_out),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        return cls(
-            like,
-            rows,
-            generator=Regressions(tuple(Column.restored(each) for each in state["columns"])),
-            thetas=state["thetas"],
-            left_out=state["left_out"],
-        )
 
 
 # Files from parameters: every column by a regression on the columns before it.
@@ -84,6 +56,7 @@ class FittedParameters(Fitted):
 MOST_PARAMETERS = 60
 
 
+@stored("pmse-column")
 @dataclass(frozen=True, eq=False)
 class Column:
     """One column: a number with its center and spread, or a category with its levels.
@@ -127,15 +100,6 @@ class Column:
                 "fill them, or leave the column out. This refusal itself tells that there are some."
             )
         return np.asarray((values - self.center) / self.spread)
-
-    def state(self) -> dict[str, Any]:
-        """Return the column for a model file."""
-        return {"attribute": self.attribute.state(), "center": self.center, "spread": self.spread}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Column:
-        """Make the column again."""
-        return cls(Attribute.restored(state["attribute"]), float(state["center"]), float(state["spread"]))
 
 
 def columns_declared(
@@ -192,6 +156,7 @@ def columns_declared(
     return made
 
 
+@stored("regressions")
 @dataclass(frozen=True, eq=False)
 class Regressions:
     """A generator of files from one vector of parameters."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,14 +12,15 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.compiling import compiled
 from discreet.core.errors import ParameterError
-from discreet.microdata import Microdata
 from discreet.synth.column_forms import decimals_of, from_numbers
-from discreet.synth.household_surveys import Cell, cells_from, donor_report, drawn_households
+from discreet.synth.household_surveys import Cell, donor_report, drawn_households
 from discreet.synth.member_laws import Classing, ClassLaw, Tail
 from discreet.synth.member_numbers import RegressionLaw
+from discreet.synth.model_codec import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 
+@stored("number-law")
 @dataclass(frozen=True, eq=False)
 class NumberLaw:
     """How a number is drawn within its class.
@@ -61,6 +62,7 @@ class NumberLaw:
         return from_numbers(values, missing, target.dtype, target.name)
 
 
+@stored("variable-law")
 @dataclass(frozen=True, eq=False)
 class VariableLaw:
     """How one column is simulated: its classes, numbers within them, for persons or for whole households.
@@ -79,34 +81,8 @@ class VariableLaw:
         """How the column is classed where later columns go by it."""
         return self.within.fine if isinstance(self.within, RegressionLaw) else self.law.target
 
-    def state(self) -> dict[str, Any]:
-        """Return the law for a model file."""
-        number = self.within if isinstance(self.within, NumberLaw) else None
-        tail = None if number is None else number.tail
-        return {
-            "name": self.name,
-            "law": self.law.state(),
-            "number": number is not None,
-            "tail": None if tail is None else [tail.threshold, tail.shape, tail.scale, tail.upper],
-            "decimals": None if number is None else number.decimals,
-            "regression": self.within.state() if isinstance(self.within, RegressionLaw) else None,
-            "home": self.home,
-            "outside": {name: list(ends) for name, ends in self.outside.items()},
-        }
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> VariableLaw:
-        """Make the law again from a model file."""
-        tail = None if state["tail"] is None else Tail(*state["tail"])
-        within: NumberLaw | RegressionLaw | None = None
-        if state["number"]:
-            within = NumberLaw(tail, state["decimals"])
-        elif state.get("regression") is not None:
-            within = RegressionLaw.restored(state["regression"])
-        outside = {name: (float(low), float(high)) for name, (low, high) in state["outside"].items()}
-        return cls(state["name"], ClassLaw.restored(state["law"]), within, state["home"], outside)
-
-
+@stored("component-law")
 @dataclass(frozen=True, eq=False)
 class ComponentLaw:
     """Parts of a total, as shares of donors in the same class of the total."""
@@ -131,29 +107,6 @@ class ComponentLaw:
         shares = own[there] / np.abs(amounts[there, np.newaxis])
         dtypes = tuple(frame.schema[name] for name in parts)
         return cls(total, parts, shares, classes[there], weights[there], dtypes)
-
-    def state(self) -> dict[str, Any]:
-        """Return the shares for a model file."""
-        return {
-            "total": self.total,
-            "parts": list(self.parts),
-            "shares": self.shares,
-            "classes": self.classes,
-            "weights": self.weights,
-            "empty": [pl.Series("part", [], dtype=dtype) for dtype in self.dtypes],
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> ComponentLaw:
-        """Make the law again from a model file."""
-        return cls(
-            state["total"],
-            tuple(state["parts"]),
-            state["shares"],
-            state["classes"],
-            state["weights"],
-            tuple(own.dtype for own in state["empty"]),
-        )
 
     def draw(self, total: pl.Series, classes: Integers, rng: np.random.Generator) -> list[pl.Series]:
         """Draw a donor for everybody, by weight within the class of the total, and take its shares."""
@@ -185,6 +138,8 @@ class ComponentLaw:
         ]
 
 
+@stored("fitted-population")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedPopulation(Fitted):
     """A population that was fitted.
 
@@ -194,36 +149,21 @@ class FittedPopulation(Fitted):
         Cells of size and stratum that had too few households of their own.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        household: str,
-        strata: tuple[str, ...],
-        stratum_values: pl.DataFrame,
-        cells: Sequence[Cell],
-        first: Integers,
-        structure: pl.DataFrame,
-        sizes: Classing,
-        classings: Mapping[str, Classing],
-        laws: Sequence[VariableLaw],
-        components: Sequence[ComponentLaw],
-        calibrate: Mapping[str, Mapping[str, float]],
-    ) -> None:
-        super().__init__(like, rows)
-        self.household = household
-        self.strata = strata
-        self.stratum_values = stratum_values
-        self.cells = list(cells)
-        self.first = first
-        self.structure = structure
-        self.sizes = sizes
-        self.classings = dict(classings)
-        self.laws = list(laws)
-        self.components = list(components)
-        self.numbered_units = household
-        self.calibrate = {name: dict(own) for name, own in calibrate.items()}
+    household: str
+    strata: tuple[str, ...]
+    stratum_values: pl.DataFrame
+    cells: Sequence[Cell]
+    first: Integers
+    structure: pl.DataFrame
+    sizes: Classing
+    classings: Mapping[str, Classing]
+    laws: Sequence[VariableLaw]
+    components: Sequence[ComponentLaw]
+    calibrate: Mapping[str, Mapping[str, float]]
+
+    def __post_init__(self) -> None:
+        self.numbered_units = self.household
+        self.calibrate = {name: dict(own) for name, own in self.calibrate.items()}
 
     @property
     def merged(self) -> list[tuple[int, dict[str, Any]]]:
@@ -320,44 +260,6 @@ class FittedPopulation(Fitted):
         if not counts:
             return np.zeros((len(starts), 0), dtype=np.int64), np.empty(0)
         return np.column_stack(counts), np.array(wanted)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file; it holds the structure of real households."""
-        return {
-            "household": self.household,
-            "strata": list(self.strata),
-            "stratum_names": self.stratum_values.columns,
-            "stratum_values": self.stratum_values.get_columns(),
-            "cells": [cell.state() for cell in self.cells],
-            "first": self.first,
-            "structure_names": self.structure.columns,
-            "structure": self.structure.get_columns(),
-            "sizes": self.sizes.state(),
-            "classings": {name: own.state() for name, own in self.classings.items()},
-            "laws": [law.state() for law in self.laws],
-            "components": [part.state() for part in self.components],
-            "calibrate": self.calibrate,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        values = dict(zip(state["stratum_names"], state["stratum_values"], strict=True))
-        return cls(
-            like,
-            rows,
-            household=state["household"],
-            strata=tuple(state["strata"]),
-            stratum_values=pl.DataFrame(values),
-            cells=cells_from(state["cells"]),
-            first=state["first"],
-            structure=pl.DataFrame(dict(zip(state["structure_names"], state["structure"], strict=True))),
-            sizes=Classing.restored(state["sizes"]),
-            classings={name: Classing.restored(own) for name, own in state["classings"].items()},
-            laws=[VariableLaw.restored(own) for own in state["laws"]],
-            components=[ComponentLaw.restored(own) for own in state["components"]],
-            calibrate=state["calibrate"],
-        )
 
 
 # Households exchanged for others of their kind until given numbers of persons come out (simulated annealing).

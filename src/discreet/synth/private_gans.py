@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,12 @@ from discreet.core.randomness import Seed
 from discreet.dp.noisy_gradients import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
-from discreet.synth.binned_columns import Attribute, levels_of
-from discreet.synth.deep_model import shape_of
+from discreet.synth.binned_columns import levels_of
+from discreet.synth.deep_model import check_shape
+from discreet.synth.model_codec import stored
 from discreet.synth.private_marginals.marginals_model import ALONE, FittedMarginals, _Counted
-from discreet.synth.private_marginals.marginals_preparation import Alone, Condition, Prepared
-from discreet.synth.private_marginals.noisy_margins import Grouping, on_simplex, variance_of
+from discreet.synth.private_marginals.marginals_preparation import Alone, Prepared
+from discreet.synth.private_marginals.noisy_margins import on_simplex, variance_of
 from discreet.synth.synthesizer import Stream, empty_like
 
 _ROOM = 19  # powers of two of noise that the samplers can draw
@@ -59,6 +60,7 @@ _DECLARED = """
 """
 
 
+@stored("group-network")
 @dataclass(frozen=True, eq=False)
 class GroupNetwork:
     """A generator of groups: its sizes and its weights."""
@@ -66,6 +68,9 @@ class GroupNetwork:
     shape: Mapping[str, Any]
     weights: Mapping[str, Array]
     sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_shape(self.shape)
 
     def fits(self, sizes: list[int]) -> bool:
         """Say whether the weights are those of a generator of these sizes, for so many groups."""
@@ -90,6 +95,8 @@ class GroupNetwork:
         return [own.astype(np.int64) for own in codes.T]
 
 
+@stored("fitted-private-network")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedPrivateNetwork(FittedMarginals):
     """A generator that has learned from noise alone.
 
@@ -103,41 +110,9 @@ class FittedPrivateNetwork(FittedMarginals):
 
     model: GroupNetwork  # type: ignore[assignment]
 
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        library = load_extra("safetensors.numpy", extra="deep", purpose="Saving a network")
-        plain = {name: np.ascontiguousarray(own) for name, own in self.model.weights.items()}
-        return {
-            "attributes": [attribute.state() for attribute in self.attributes],
-            "groupings": [asdict(one) for one in self.groupings],
-            "impossible": [[each.state() for each in combination] for combination in self.impossible],
-            "left_out": dict(self.left_out),
-            "shape": dict(self.model.shape),
-            "sizes": list(self.model.sizes),
-            "weights": np.frombuffer(library.save(plain), dtype=np.uint8).copy(),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        library = load_extra("safetensors.numpy", extra="deep", purpose="Loading a network")
-        network = GroupNetwork(
-            shape_of(state),
-            library.load(state["weights"].tobytes()),
-            tuple(int(size) for size in state["sizes"]),
-        )
-        if not network.fits([int(one["size"]) for one in state["groupings"]]):
+    def __post_init__(self) -> None:
+        if not self.model.fits([one.size for one in self.groupings]):
             raise ValueError("weights of another network")
-        return cls(
-            like,
-            rows,
-            attributes=[Attribute.restored(own) for own in state["attributes"]],
-            groupings=[Grouping(**{**one, "size": int(one["size"])}) for one in state["groupings"]],
-            chosen=[],
-            model=network,  # type: ignore[arg-type]
-            impossible=[tuple(map(Condition.restored, combination)) for combination in state["impossible"]],
-            left_out=state["left_out"],
-        )
 
 
 @dataclass(frozen=True)
@@ -201,7 +176,7 @@ class _PrivateNetwork(_Counted):
             attributes=file.attributes,
             groupings=alone.groupings,
             chosen=[],
-            model=GroupNetwork(asdict(shape), weights, tuple(alone.sizes)),  # type: ignore[arg-type]
+            model=GroupNetwork(asdict(shape), weights, tuple(alone.sizes)),
             impossible=file.impossible,
             left_out=file.left_out,
         )

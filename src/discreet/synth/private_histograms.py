@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,7 @@ from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.declared_columns import declared, left_out_of, listed, pay_purely
+from discreet.synth.model_codec import stored
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 
 
@@ -249,6 +250,7 @@ def mixed_law(counts: Floats, weight: float) -> Floats:
 MOST_CELLS = 10_000_000
 
 
+@stored("histogram-box")
 @dataclass(frozen=True, eq=False)
 class Box:
     """Columns in bins, and the cells of all of them together."""
@@ -337,6 +339,8 @@ def cells_declared(domain: Mapping[str, Any] | None, bins: int, never_missing: C
     return many
 
 
+@stored("fitted-cells")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedCells(Fitted):
     """Noisy counts of cells, or the cells of rows that were drawn once.
 
@@ -350,21 +354,10 @@ class FittedCells(Fitted):
         Columns that the synthetic file does not have, and why.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        box: Box,
-        left_out: Mapping[str, str],
-        counts: Floats | None = None,
-        drawn: Integers | None = None,
-    ) -> None:
-        super().__init__(like, rows)
-        self.box = box
-        self.counts = counts
-        self.drawn = drawn
-        self.left_out = dict(left_out)
+    box: Box
+    left_out: Mapping[str, str]
+    counts: Floats | None = None
+    drawn: Integers | None = None
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw from the noisy counts, or hand out the rows that were drawn."""
@@ -380,24 +373,3 @@ class FittedCells(Fitted):
         ends = np.cumsum(weights)
         cells = np.searchsorted(ends, stream("cells").random(n) * ends[-1], side="right")
         return self.box.frame(np.minimum(cells, len(ends) - 1), stream)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "attributes": [attribute.state() for attribute in self.box.attributes],
-            "counts": self.counts,
-            "drawn": self.drawn,
-            "left_out": dict(self.left_out),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        return cls(
-            like,
-            rows,
-            box=Box(tuple(Attribute.restored(own) for own in state["attributes"])),
-            counts=state["counts"],
-            drawn=state["drawn"],
-            left_out=state["left_out"],
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,20 @@ from discreet.core.arrays import Integers
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
+from discreet.synth.model_codec import stored, stored_as
 from discreet.synth.parents_and_children import Family, balanced_children, chosen_parents
-from discreet.synth.saved_models import damaged, load_state, save_state
+from discreet.synth.saved_models import load_model, save_model
 from discreet.synth.sequential.sequential_model import FittedSequential
-from discreet.synth.sequential.whole_units_model import packed_model, unpacked_model
 from discreet.synth.synthesizer import Stream, seed_of
 from discreet.synth.table_schema import Schema
 
-_KIND = "FittedRelational"
 _FEW_BAD = 0.02
 
 
+stored_as("table-schema", Schema, dict[str, Any], Schema.to_dict, Schema.from_dict)
+
+
+@stored("table-model")
 @dataclass(frozen=True, eq=False)
 class TableModel:
     """The models of one table.
@@ -56,6 +59,8 @@ class TableModel:
     partner_columns: tuple[str, ...] = ()
 
 
+@stored("fitted-relational")
+@dataclass(eq=False, repr=False)
 class FittedRelational:
     """Linked tables that were fitted.
 
@@ -74,25 +79,14 @@ class FittedRelational:
     guarantee = None
     why_none = "trees draw values of real records."
 
-    def __init__(
-        self,
-        schema: Schema,
-        like: Mapping[str, Microdata],
-        models: Mapping[str, TableModel],
-        families: Sequence[Family],
-        left_out: Mapping[str, Mapping[str, str]],
-        *,
-        joined: Mapping[str, Mapping[str, str]] | None = None,
-        lost: Mapping[str, int] | None = None,
-    ) -> None:
-        self.schema = schema
-        self.like = dict(like)
-        self.models = dict(models)
-        self.families = list(families)
-        self.left_out = {name: dict(own) for name, own in left_out.items()}
-        self.joined = None if joined is None else {name: dict(own) for name, own in joined.items()}
-        self.lost = dict(lost or {})
-        self.unplaced: dict[str, int] = {}
+    schema: Schema
+    like: Mapping[str, Microdata]
+    models: Mapping[str, TableModel]
+    families: Sequence[Family]
+    left_out: Mapping[str, Mapping[str, str]]
+    joined: Mapping[str, Mapping[str, str]] | None = field(default=None, kw_only=True)
+    lost: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    unplaced: dict[str, int] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         """Say which tables it draws; no value and no seed."""
@@ -297,78 +291,12 @@ class FittedRelational:
 
     def save(self, path: str | Path) -> Path:
         """Write the models to one file; they hold values of real records: keep it as the data are kept."""
-        like = {name: engine.collect(own) for name, own in self.like.items()}
-        return save_state(
-            {
-                "kind": _KIND,
-                "schema": self.schema.to_dict(),
-                "like": {
-                    name: {
-                        "names": frame.columns,
-                        "columns": [frame[c].rename("column") for c in frame.columns],
-                    }
-                    for name, frame in like.items()
-                },
-                "models": {name: _model_state(model) for name, model in self.models.items()},
-                "families": [family.to_dict() for family in self.families],
-                "left_out": self.left_out,
-                "joined": self.joined,
-                "lost": self.lost,
-            },
-            path,
-        )
+        return save_model(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> FittedRelational:
         """Read models that `save` has written; tables come back as Polars frames."""
-        document = load_state(path)
-        if document.get("kind") != _KIND:
-            raise InputError(f"'{Path(path).name}' holds no model of linked tables.")
-        try:
-            like = {
-                name: Microdata(pl.DataFrame(dict(zip(own["names"], own["columns"], strict=True))))
-                for name, own in document["like"].items()
-            }
-            return cls(
-                Schema.from_dict(document["schema"]),
-                like,
-                {name: _model_of(name, own) for name, own in document["models"].items()},
-                [Family.from_dict(own) for own in document["families"]],
-                document["left_out"],
-                joined=document["joined"],
-                lost=document["lost"],
-            )
-        except Exception as error:
-            raise damaged(Path(path).name) from error
-
-
-def _model_state(model: TableModel) -> dict[str, Any]:
-    parts = {part: getattr(model, part) for part in ("whole", "times", "rest")}
-    public = model.public
-    return {
-        "rows": model.rows,
-        "public": None if public is None else [public[name].rename("column") for name in public.columns],
-        "names": None if public is None else public.columns,
-        "lags": list(model.lags),
-        "partner_columns": list(model.partner_columns),
-        **{part: None if own is None else packed_model(own) for part, own in parts.items()},
-    }
-
-
-def _model_of(name: str, state: Mapping[str, Any]) -> TableModel:
-    public = state["public"]
-    parts = {
-        part: None if state[part] is None else unpacked_model(state[part])
-        for part in ("whole", "times", "rest")
-    }
-    return TableModel(
-        name,
-        state["rows"],
-        public=None if public is None else pl.DataFrame(dict(zip(state["names"], public, strict=True))),
-        lags=tuple(state["lags"]),
-        partner_columns=tuple(state["partner_columns"]),
-        **parts,
-    )
+        return load_model(path, cls)
 
 
 def _starts(at: Integers) -> Integers:

@@ -11,12 +11,13 @@ the whole file can write a manifest to it; what such a file can do is make a wro
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,21 @@ from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.core.files.texts import parsed_json
 from discreet.io.naming import check_no_data
+from discreet.synth.methods.method import all_methods
+from discreet.synth.model_codec import Kind, Parts, decoded, encoded, name_in
 
-_FORMAT = "discreet model 2"
+_FORMAT = "discreet model 3"
 _MANIFEST = "manifest.json"
 _STRUCTURE = "model.json"
 _MOST_MANIFEST = 1 << 28
 
 
-def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
-    """Write a nested structure of numbers, texts, arrays and columns to one file."""
+def save_model(model: Any, path: str | Path) -> Path:
+    """Write a model of a stored class to one file."""
     place = Path(path)
     check_no_data(place, "a model")
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    columns: dict[str, pl.Series] = {}
-    structure = json.dumps(_packed(state, arrays, columns), ensure_ascii=False, allow_nan=True)
+    beside = Parts()
+    structure = json.dumps(encoded(model, type(model), beside), ensure_ascii=False, allow_nan=True)
     parts: dict[str, dict[str, Any]] = {}
     # Donors are values of real people: a model is for whoever fitted it, until they hand it on.
     with (
@@ -55,14 +57,15 @@ def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
             parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **about}
 
         put(_STRUCTURE, structure.encode("utf-8", "backslashreplace"))
-        for name, array in arrays.items():
+        for name, part in beside.content.items():
             stream = io.BytesIO()
-            np.lib.format.write_array(stream, array, allow_pickle=False)
-            put(f"{name}.npy", stream.getvalue(), type=array.dtype.str, shape=list(array.shape))
-        for name, series in columns.items():
-            stream = io.BytesIO()
-            series.to_frame("column").write_ipc(stream)
-            put(f"{name}.arrow", stream.getvalue(), type=str(series.dtype.base_type()), length=len(series))
+            if isinstance(part, np.ndarray):
+                np.lib.format.write_array(stream, part, allow_pickle=False)
+                put(f"{name}.npy", stream.getvalue(), type=part.dtype.str, shape=list(part.shape))
+            else:
+                part.to_frame("column").write_ipc(stream)
+                about = {"type": str(part.dtype.base_type()), "length": len(part)}
+                put(f"{name}.arrow", stream.getvalue(), **about)
         box.writestr(_entry(_MANIFEST), json.dumps({"format": _FORMAT, "parts": parts}))
     return place
 
@@ -74,29 +77,39 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def load_state(path: str | Path) -> dict[str, Any]:
-    """Read a structure that `save_state` has written, whole or not at all."""
+def load_model(path: str | Path, kind: type[Kind]) -> Kind:
+    """Read a model of some kind that `save_model` has written, whole or not at all."""
     place = Path(path)
     if not place.exists():
         raise InputError(f"There is no model file '{place.name}'. Check the path.")
     note_read(place)
-    try:
+    with _whole(place.name, InputError):
         check_archive(place)
         with zipfile.ZipFile(place) as box:
-            parts = _verified(box, place.name)
-        document = _unpacked(parsed_json(parts.pop(_STRUCTURE)), parts)
-        if parts:
+            _check_version(box, place.name)
+            content = _verified(box)
+        document = parsed_json(content.pop(_STRUCTURE))
+    all_methods()
+    if isinstance(document, dict) and name_in(document, kind) is None:
+        raise InputError(f"'{place.name}' holds a model of another kind, or of another version of discreet.")
+    with _whole(place.name):
+        beside = Parts({name.rpartition(".")[0]: part for name, part in content.items()})
+        model: Kind = decoded(document, kind, beside)
+        if beside.unused:
             raise ValueError("parts that belong to nothing")
-    except InputError:
-        raise
+    return model
+
+
+@contextlib.contextmanager
+def _whole(name: str, *worded: type[InputError]) -> Iterator[None]:
+    """Refuse a model file as a whole, whatever of its content does not fit together and is not worded already."""
+    try:
+        yield
     except BaseException as error:
         # A damaged archive makes its readers give up in many ways; none of them is news to the user.
-        if not gave_up(error):
+        if not gave_up(error) or isinstance(error, worded):
             raise
-        raise damaged(place.name) from None
-    if not isinstance(document, dict):
-        raise damaged(place.name)
-    return document
+        raise damaged(name) from error
 
 
 def damaged(name: str) -> InputError:
@@ -107,17 +120,21 @@ def damaged(name: str) -> InputError:
     )
 
 
-def _verified(box: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def _check_version(box: zipfile.ZipFile, name: str) -> None:
+    sizes = {item.filename: item.file_size for item in box.infolist()}
+    if _MANIFEST in sizes and sizes[_MANIFEST] > _MOST_MANIFEST:
+        raise ValueError("an endless manifest")
+    manifest = parsed_json(box.read(_MANIFEST)) if _MANIFEST in sizes else {}
+    if _STRUCTURE in sizes and manifest.get("format") != _FORMAT:
+        raise InputError(f"'{name}' was written by another version of discreet. Fit the model again.")
+
+
+def _verified(box: zipfile.ZipFile) -> dict[str, Any]:
     """Read all parts, each of which must be as the manifest says; arrays and columns are opened."""
     there = {item.filename: item for item in box.infolist()}
-    if _MANIFEST not in there and _STRUCTURE in there:
-        raise InputError(f"'{name}' was written by another version of discreet. Fit the model again.")
-    if len(there) != len(box.infolist()) or there[_MANIFEST].file_size > _MOST_MANIFEST:
-        raise ValueError("two parts of one name, or an endless manifest")
-    manifest = parsed_json(box.read(_MANIFEST))
-    if manifest.get("format") != _FORMAT:
-        raise InputError(f"'{name}' was written by another version of discreet. Fit the model again.")
-    listed = manifest["parts"]
+    if len(there) != len(box.infolist()):
+        raise ValueError("two parts of one name")
+    listed = parsed_json(box.read(_MANIFEST))["parts"]
     if {_MANIFEST, *listed} != set(there):
         raise ValueError("parts that are not listed, or listed and not there")
     found: dict[str, Any] = {}
@@ -160,39 +177,3 @@ def _array(content: bytes, about: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     stream.seek(0)
     array: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return array
-
-
-def _packed(value: Any, arrays: dict[str, np.ndarray[Any, Any]], columns: dict[str, pl.Series]) -> Any:
-    if isinstance(value, np.ndarray):
-        name = f"array-{len(arrays)}"
-        arrays[name] = value
-        return {"$array": name}
-    if isinstance(value, pl.Series):
-        name = f"column-{len(columns)}"
-        columns[name] = value
-        return {"$column": name}
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _packed(item, arrays, columns) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_packed(item, arrays, columns) for item in value]
-    return value
-
-
-def _points_to(value: Mapping[str, Any], kind: str) -> bool:
-    """Whether a mapping stands for an array or a column, and is not one whose key a user named so."""
-    return value.keys() == {kind} and isinstance(value[kind], str)
-
-
-def _unpacked(value: Any, parts: dict[str, Any]) -> Any:
-    """Put arrays and columns, each of them once, where the structure points to them."""
-    if isinstance(value, dict):
-        if _points_to(value, "$array"):
-            return parts.pop(f"{value['$array']}.npy")
-        if _points_to(value, "$column"):
-            return parts.pop(f"{value['$column']}.arrow")
-        return {key: _unpacked(item, parts) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_unpacked(item, parts) for item in value]
-    return value

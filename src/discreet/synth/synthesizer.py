@@ -11,6 +11,7 @@ import html
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
 
@@ -24,15 +25,16 @@ from discreet.core.errors import DiscreetError, InputError, ParameterError, gave
 from discreet.core.files.texts import read_toml
 from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
 from discreet.core.one_thread import on_one_thread, one_thread
-from discreet.core.parameters import check, typed_parameters
+from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.roles import Roles
 from discreet.core.value_gate import MARK, holds_values
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Metadata, Microdata
+from discreet.synth.model_codec import MisfitError, stored_as
 from discreet.synth.sampling_in_parts import ROWS_PER_PART, Parts, write_parts
-from discreet.synth.saved_models import damaged, load_state, save_state
+from discreet.synth.saved_models import damaged, load_model, save_model
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 
@@ -119,44 +121,47 @@ _MOST_NAMED = 12
 _FEW = 20
 
 
+@dataclass(eq=False, repr=False)
 class Fitted(ABC):
-    """A fitted synthesizer.
+    """A fitted synthesizer; subclasses are dataclasses whose fields are all that they are made of.
 
-    Parameters
+    Attributes
     ----------
     like
         An empty file of the user's kind; synthetic files come back in that kind of frame with its roles.
     rows
         Number of records of the file it was fitted to, and of a synthetic file unless another is asked for.
+    guarantee
+        A privacy guarantee that is proved for what was done, else None.
+    why_none
+        Where there is no guarantee: why.
+    private
+        The guarantee as a value: bounds, neighbors, unit, what it means in plain words and what it does not cover.
+    spending
+        The ledger as it stood once the model was entered, where there is one.
+    keeps_records
+        Whether synthetic records are the original ones with some columns replaced (partial synthesis).
+    numbered_units
+        The column of households or the like that are numbered from 1; drawn in parts, each goes on from those before.
+    combining_rule
+        The rule of `discreet.utility.combine` that fits copies of this model.
+    learned_from
+        Where the model was learned from a sample of the file: how it was drawn, and what it cannot show.
+    loaded_from
+        The name of the model file it was read from; what does not fit together in it is the fault of the file then.
     """
 
-    known: ClassVar[Registry[type[Fitted]]] = Registry("discreet.synth")
-    guarantee: str | None = None
-    """A privacy guarantee that is proved for what was done, else None."""
-    why_none: str = NO_PROOF
-    """Where there is no guarantee: why."""
-    private: DifferentialPrivacy | None = None
-    """The guarantee as a value: bounds, neighbors, unit, what it means in plain words and what it does not cover."""
-    spending: Spending | None = None
-    """The ledger as it stood once the model was entered, where there is one."""
-    keeps_records: bool = False
-    """Whether synthetic records are the original ones with some columns replaced (partial synthesis)."""
-    numbered_units: str | None = None
-    """The column of households or the like that are numbered from 1; drawn in parts, each goes on from those before."""
-    combining_rule: str = "simple"
-    """The rule of `discreet.utility.combine` that fits copies of this model."""
-    learned_from: str = ""
-    """Where the model was learned from a sample of the file: how it was drawn, and what it cannot show."""
-    loaded_from: str | None = None
-    """The name of the model file it was read from; what does not fit together in it is the fault of the file then."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        Fitted.known[cls.__name__] = cls
-
-    def __init__(self, like: Microdata, rows: int) -> None:
-        self.like = like
-        self.rows = rows
+    like: Microdata
+    rows: int
+    guarantee: str | None = field(default=None, init=False)
+    why_none: str = field(default=NO_PROOF, init=False)
+    private: DifferentialPrivacy | None = field(default=None, init=False)
+    spending: Spending | None = field(default=None, init=False)
+    keeps_records: bool = field(default=False, init=False)
+    numbered_units: str | None = field(default=None, init=False)
+    combining_rule: str = field(default="simple", init=False)
+    learned_from: str = field(default="", init=False)
+    loaded_from: str | None = field(default=None, init=False)
 
     def promise(
         self,
@@ -175,15 +180,6 @@ class Fitted(ABC):
     @abstractmethod
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one synthetic file of ``n`` records; ``stream("name")`` opens a named child of the seed."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return everything the model is made of: numbers, texts, arrays, columns, lists and mappings of them."""
-
-    @classmethod
-    @abstractmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again from its state."""
 
     @overload
     def sample(
@@ -334,18 +330,7 @@ class Fitted(ABC):
 
         A model of donors (trees, resampling) holds values of real records: keep the file as the data are kept.
         """
-        roles = {role: value for role, value in self.like.roles.to_dict().items() if value}
-        document = {
-            "kind": type(self).__name__,
-            "rows": self.rows,
-            "roles": roles,
-            "columns": [
-                engine.collect(self.like, [name])[name].rename("column") for name in self.like.columns
-            ],
-            "names": list(self.like.columns),
-            "state": self.state(),
-        }
-        return save_state(document, path)
+        return save_model(self, path)
 
     def _in_kind(self, frame: pl.DataFrame) -> Microdata:
         there = [name for name in self.like.columns if name in frame.columns]
@@ -380,19 +365,9 @@ def load(path: str | Path) -> Fitted:
 
     A model that was loaded has no guarantee, whatever the file says: how its noise was drawn cannot be seen from it.
     """
-    document, name = load_state(path), Path(path).name
-    kind = document.get("kind")
-    if not isinstance(kind, str) or kind not in Fitted.known:
-        raise InputError(f"'{name}' holds a model that this version of discreet does not know.")
-    with _whole(name):
-        for part, takes in _PARTS.items():
-            check(document[part], takes, part)
-        if document["rows"] < 1 or any(len(column) for column in document["columns"]):
-            raise InputError("A model has the form of its file, and no record of it there.")
-        columns = dict(zip(document["names"], document["columns"], strict=True))
-        roles = Roles.of(**document["roles"]).to_dict()
-        like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
-        fitted = Fitted.known[kind].restored(document["state"], like, document["rows"])
+    fitted, name = load_model(path, Fitted), Path(path).name  # type: ignore[type-abstract]
+    if fitted.rows < 1:
+        raise damaged(name)
     # What can never be claimed of a model is said of it also where it was read from a file.
     fitted.promise(None, FROM_A_FILE if fitted.why_none == NO_PROOF else fitted.why_none, seeded=False)
     fitted.loaded_from = name
@@ -400,24 +375,18 @@ def load(path: str | Path) -> Fitted:
     return fitted
 
 
-_PARTS: dict[str, Any] = {
-    "rows": int,
-    "names": list[str],
-    "columns": list[pl.Series],
-    "roles": dict[str, Any],
-    "state": dict[str, Any],
-}
+def _form_of(data: Microdata) -> tuple[pl.DataFrame, dict[str, Any]]:
+    return engine.collect(data), data.roles.to_dict()
 
 
-@contextlib.contextmanager
-def _whole(name: str) -> Iterator[None]:
-    """Refuse a model file as a whole, whatever of its content does not fit together."""
-    try:
-        yield
-    except BaseException as error:
-        if not gave_up(error):
-            raise
-        raise damaged(name) from error
+def _of_form(form: tuple[pl.DataFrame, dict[str, Any]]) -> Microdata:
+    frame, roles = form
+    if frame.height:
+        raise MisfitError("records where a model has the form of its file")
+    return Microdata(frame, **Roles.of(**roles).to_dict(), metadata=Metadata())
+
+
+stored_as("form-of-a-file", Microdata, tuple[pl.DataFrame, dict[str, Any]], _form_of, _of_form)
 
 
 def _checked(seed: int) -> int:

@@ -7,17 +7,13 @@ never meets a NaN. A variable remembers how trees code it, so that a column is c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Flags
 from discreet.numerics.trees.coding import FINE, Feature
-
-if TYPE_CHECKING:
-    from discreet.numerics.trees.coding import Feature
-
+from discreet.synth.model_codec import stored_as
 
 Rows = npt.NDArray[np.intp] | Flags | slice
 
@@ -81,8 +77,6 @@ class Variable:
     def feature(self) -> Feature:
         """How trees see the column: cut points of a number, level count of a category."""
         if self._feature is None:
-            from discreet.numerics.trees.coding import Feature
-
             self._feature = Feature.numeric(self.values) if self.is_number else Feature.category(self.levels)
         return self._feature
 
@@ -117,6 +111,28 @@ class Variable:
             feature=self._feature,
             codes=codes,
         )
+
+
+def _of_parts(parts: tuple[str, Array, int, bool, int | None, Feature | None]) -> Variable:
+    name, values, levels, ordered, decimals, feature = parts
+    return Variable(name, values, levels=levels, ordered=ordered, decimals=decimals, feature=feature)
+
+
+stored_as("coded-column", Feature, dict[str, Array], Feature.to_arrays, Feature.from_arrays)
+stored_as(
+    "variable",
+    Variable,
+    tuple[str, Array, int, bool, int | None, Feature | None],
+    lambda own: (
+        own.name,
+        own.values,
+        own.levels,
+        own.ordered,
+        own.decimals,
+        own.feature if own.is_coded else None,
+    ),
+    _of_parts,
+)
 
 
 def code_table(predictors: Sequence[Variable], size: int, columns: int | None = None) -> Array:

@@ -11,7 +11,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -22,7 +22,8 @@ from discreet.core.arrays import Array, Flags, Floats
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric, restored_form
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
+from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import take_in
 from discreet.synth.record_rules import (
     RecordRule,
@@ -38,6 +39,7 @@ from discreet.synth.variables import Variable
 _PILE = 0.2  # the share of records with one value from which a column of numbers is taken for semicontinuous
 
 
+@stored("blueprint")
 @dataclass(frozen=True, eq=False)
 class Blueprint:
     """The columns that are modelled, in order, and the rules that records keep.
@@ -93,23 +95,6 @@ class Blueprint:
     def broken(self, frame: pl.DataFrame) -> pl.Series:
         """Say of each drawn record whether it still breaks a rule."""
         return broken_records(frame, self.rules)
-
-    def state(self) -> dict[str, Any]:
-        """Return the blueprint for a model file."""
-        return {
-            "forms": {name: form.state() for name, form in self.forms.items()},
-            "constraints": list(self.constraints),
-            "schema": {name: pl.Series(name, [], dtype=kind) for name, kind in self.schema.items()},
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Blueprint:
-        """Make the blueprint again."""
-        return cls(
-            {name: restored_form(form) for name, form in state["forms"].items()},
-            tuple(state["constraints"]),
-            {name: empty.dtype for name, empty in state["schema"].items()},
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +199,7 @@ _MOST_AT_ONCE = 200_000
 _MOST_TRIES = 200
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedRecords(Fitted):
     """A model of whole records.
 
@@ -225,24 +211,14 @@ class FittedRecords(Fitted):
         What the user should know about the fit.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        blueprint: Blueprint,
-        max_rounds: int = 100,
-        left_out: Mapping[str, str] | None = None,
-        notes: Sequence[str] = (),
-        weighted: bool = False,
-    ) -> None:
-        super().__init__(like, rows)
-        self.blueprint = blueprint
-        self.max_rounds = max_rounds
-        self.left_out = dict(left_out or {})
-        self.notes = tuple(notes)
-        self.weighted = weighted
-        self.combining_rule = "pseudo-likelihood" if weighted else "simple"
+    blueprint: Blueprint
+    max_rounds: int = 100
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        self.combining_rule = "pseudo-likelihood" if self.weighted else "simple"
         self._given: dict[str, Any] = {}
 
     @abstractmethod

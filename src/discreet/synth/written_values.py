@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,7 @@ from discreet.core.arrays import Array
 from discreet.core.errors import ColumnError
 from discreet.core.values import jsonable
 from discreet.synth.column_forms import NumberForm, decimals_of
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 _SECONDS = re.compile(r"PT(-?\d+(?:\.\d+)?)S")
@@ -221,6 +222,7 @@ def _with_places(numbers: pl.Series, places: int) -> pl.Series:
     return numbers.to_frame("n").select(written.alias("n")).to_series().rename(numbers.name)
 
 
+@stored("written-number-form")
 @dataclass(frozen=True, eq=False)
 class WrittenNumberForm(NumberForm):
     """A column of texts that are numbers, but for the codes.
@@ -301,23 +303,3 @@ class WrittenNumberForm(NumberForm):
             if self.has_missing:
                 texts = texts.set(pl.Series(parts[0] == self.n_states - 1), None)
         return texts.cast(self.dtype).rename(self.name)
-
-    def state(self) -> dict[str, Any]:
-        """Return the form for a model file."""
-        return {**super().state(), "form": "written", "texts": list(self.texts), "way": self.way}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> WrittenNumberForm:
-        """Make the form again."""
-        return cls(
-            state["name"],
-            state["empty"].dtype,
-            tuple(state["fixed"]),
-            state["has_missing"],
-            (),
-            state["decimals"],
-            state["low"],
-            state["high"],
-            texts=tuple(state["texts"]),
-            way=state["way"],
-        )

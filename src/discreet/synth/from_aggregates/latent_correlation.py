@@ -24,6 +24,7 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ParameterError
 from discreet.numerics.correlation import nearest_correlation
 from discreet.synth.distributions.families import from_moments
+from discreet.synth.model_codec import stored
 
 _TERMS = 80
 _GRID = 3001
@@ -171,6 +172,7 @@ _INVERTIBLE = (1e-300, 1 - 2.0**-53)
 """The shares that are neither 0 nor 1, where the quantiles of a family without an end are infinite."""
 
 
+@stored("unit-margin")
 @dataclass(frozen=True)
 class UnitMargin:
     """The distribution of one variable in one unit.
@@ -246,10 +248,6 @@ class UnitMargin:
             )
         values = self.origin + self.unit * np.asarray(drawn)
         return np.where(uniform <= self.zero, 0.0, values) if self.zero else values
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the margin, ready for a model file."""
-        return {**self.__dict__, "parameters": dict(self.parameters)}
 
 
 def _inverted(family: str, parameters: Mapping[str, float], shares: Floats) -> Floats:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,7 @@ from discreet.synth.from_aggregates.latent_correlation import (
     described,
 )
 from discreet.synth.from_aggregates.published_aggregates import Aggregates
+from discreet.synth.model_codec import stored
 from discreet.synth.record_rules import (
     RecordRule,
     broken_records,
@@ -54,6 +55,8 @@ class _Draft:
     of_unit: Integers
 
 
+@stored("fitted-macro-to-micro")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedMacroToMicro(Fitted):
     """A synthesis from aggregates with all its parameters.
 
@@ -67,26 +70,19 @@ class FittedMacroToMicro(Fitted):
         What was assumed, clipped or mended.
     """
 
-    def __init__(self, like: Microdata, rows: int, *, model: Mapping[str, Any]) -> None:
-        super().__init__(like, rows)
-        self._model = dict(model)
-        self.units: pl.DataFrame = pl.DataFrame(
-            [
-                series.rename(name)
-                for name, series in zip(model["unit_names"], model["unit_labels"], strict=True)
-            ]
-        )
-        self.variables: tuple[str, ...] = tuple(model["variables"])
-        self.margins = [[UnitMargin(**margin) for margin in row] for row in model["margins"]]
-        self.records: Integers = np.asarray(model["records"], dtype=np.int64)
-        self.totals: Floats = np.asarray(model["totals"], dtype=np.float64)
-        self.latent: Floats = np.asarray(model["latent"], dtype=np.float64)
-        self.rules: tuple[str, ...] = tuple(model["rules"])
-        self.notes: tuple[str, ...] = tuple(model["notes"])
-        table = model["parameters"]
-        self.parameters: pl.DataFrame = pl.DataFrame(
-            [series.rename(name) for name, series in zip(table["names"], table["columns"], strict=True)]
-        )
+    units: pl.DataFrame
+    variables: Sequence[str]
+    columns: Sequence[str]
+    margins: Sequence[Sequence[UnitMargin]]
+    records: Integers
+    totals: Floats
+    latent: Floats
+    whole: Sequence[str]
+    match_totals: bool
+    rules: tuple[str, ...]
+    repair: Literal["projection", "reject"] | None
+    notes: tuple[str, ...]
+    parameters: pl.DataFrame
 
     @classmethod
     def made(
@@ -111,25 +107,6 @@ class FittedMacroToMicro(Fitted):
             for d, name in enumerate(read.variables)
             if name in options.whole or NATURES[known.families[d]] in ("count", "flag")
         ]
-        model = {
-            "unit_names": list(read.units.columns),
-            "unit_labels": [read.units[name] for name in read.units.columns],
-            "variables": list(read.variables),
-            "columns": list(columns),
-            "margins": [[margin.to_dict() for margin in row] for row in known.margins],
-            "records": known.records,
-            "totals": known.totals.values,
-            "latent": dependence.latent,
-            "whole": whole,
-            "match_totals": options.match_totals,
-            "rules": list(rules),
-            "repair": options.repair,
-            "notes": [*known.notes, *dependence.notes],
-            "parameters": {
-                "names": parameters.columns,
-                "columns": [parameters[name] for name in parameters.columns],
-            },
-        }
         empty = pl.DataFrame(
             schema={
                 **read.units.schema,
@@ -137,7 +114,23 @@ class FittedMacroToMicro(Fitted):
             }
         )
         like = Microdata(engine.in_kind(file, empty), strata=read.units.columns)
-        return cls(like, int(known.records.sum()), model=model)
+        return cls(
+            like,
+            int(known.records.sum()),
+            units=read.units,
+            variables=read.variables,
+            columns=columns,
+            margins=known.margins,
+            records=known.records,
+            totals=known.totals.values,
+            latent=dependence.latent,
+            whole=whole,
+            match_totals=options.match_totals,
+            rules=tuple(rules),
+            repair=options.repair,
+            notes=(*known.notes, *dependence.notes),
+            parameters=parameters,
+        )
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw ``n`` records; other numbers than the published one keep the means instead of the totals."""
@@ -158,9 +151,9 @@ class FittedMacroToMicro(Fitted):
         if not rules:
             return frame
         frame = recomputed(frame, rules)
-        if self._model["repair"] == "projection":
+        if self.repair == "projection":
             return self._projected(frame, draft, rules)
-        if self._model["repair"] == "reject":
+        if self.repair == "reject":
             return self._redrawn(frame, draft, rules, rng)
         return frame
 
@@ -169,15 +162,6 @@ class FittedMacroToMicro(Fitted):
         if not self.rules:
             raise ParameterError("There are no rules to check. Name some with rules=[…].")
         return check_rules(data, self.rules, original=original)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything the model is made of."""
-        return self._model
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again from its state."""
-        return cls(like, rows, model=state)
 
     def _draw_into(self, draft: _Draft, rows: Integers, rng: np.random.Generator) -> None:
         """Draw some of the records anew, unit by unit."""
@@ -195,11 +179,11 @@ class FittedMacroToMicro(Fitted):
     def _finished(self, draft: _Draft) -> pl.DataFrame:
         """Bring the units to their totals and label the records."""
         made = draft.values.copy()
-        whole = [name in self._model["whole"] for name in self.variables]
+        whole = [name in self.whole for name in self.variables]
         stops = np.cumsum(draft.counts)
         for u, (stop, count) in enumerate(zip(stops, draft.counts, strict=True)):
             mine = slice(stop - count, stop)
-            if not self._model["match_totals"]:
+            if not self.match_totals:
                 break
             for d, margin in enumerate(self.margins[u]):
                 made[mine, d] = brought_to_total(
@@ -219,7 +203,7 @@ class FittedMacroToMicro(Fitted):
     def _rules(self, frame: pl.DataFrame) -> tuple[RecordRule, ...]:
         schema = {
             **frame.schema,
-            **{name: pl.Float64() for name in self._model["columns"] if name not in frame.schema},
+            **{name: pl.Float64() for name in self.columns if name not in frame.schema},
         }
         return read_rules(list(self.rules), schema)
 
@@ -264,9 +248,7 @@ class FittedMacroToMicro(Fitted):
     @property
     def _drawn_columns(self) -> pl.DataFrame:
         """An empty frame of the columns that are drawn."""
-        numbers = {
-            name: pl.Int64() if name in self._model["whole"] else pl.Float64() for name in self.variables
-        }
+        numbers = {name: pl.Int64() if name in self.whole else pl.Float64() for name in self.variables}
         return pl.DataFrame(schema={**self.units.schema, **numbers})
 
 

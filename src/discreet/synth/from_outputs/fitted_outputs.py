@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +25,16 @@ from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
 from discreet.risk.correct_attribution import attribution
 from discreet.synth.from_outputs.bound_targets import BoundModel
-from discreet.synth.from_outputs.codebook import empty_file, frame_of
+from discreet.synth.from_outputs.codebook import frame_of
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
+from discreet.synth.model_codec import stored, unstored
 from discreet.synth.synthesizer import Fitted, Stream, seed_of
 
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.teaching_data import FromOutputs
 
 
+@stored("file-of-outputs")
 @dataclass(frozen=True, eq=False)
 class Run:
     """One file and what became of the targets.
@@ -101,6 +103,8 @@ class Run:
         return cls(file, loss, pl.concat(tables).fill_nan(None), steps, tuple(notes))
 
 
+@stored("fitted-outputs")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedOutputs(Fitted):
     """Files made from published results.
 
@@ -114,20 +118,17 @@ class FittedOutputs(Fitted):
         What they were made with.
     """
 
-    def __init__(
-        self,
-        plan: FromOutputs,
-        preparation: Preparation,
-        start: SwapStart | None,
-        runs: Sequence[Run],
-        seed: int,
-    ) -> None:
-        super().__init__(empty_file(plan.codebook), plan.n)
-        self.plan = plan
-        self.runs = tuple(sorted(runs, key=lambda run: (-int(run.targets["met"].sum()), run.loss)))
-        self.seed = seed
-        self._preparation = preparation
-        self._start = start
+    plan: FromOutputs
+    runs: Sequence[Run]
+    seed: int
+    preparation: Preparation = field(default=None, metadata=unstored())  # type: ignore[assignment]
+    start: SwapStart | None = field(default=None, metadata=unstored())
+
+    def __post_init__(self) -> None:
+        self.runs = tuple(sorted(self.runs, key=lambda run: (-int(run.targets["met"].sum()), run.loss)))
+        if not self.preparation:
+            self.preparation = Preparation.of(self.plan)
+            self.start = SwapStart.of(self.preparation) if self.plan.engine == "swap" else None
 
     @property
     def targets(self) -> pl.DataFrame:
@@ -142,8 +143,8 @@ class FittedOutputs(Fitted):
     @property
     def notes(self) -> tuple[str, ...]:
         """What was rescaled, assigned or could not be reached."""
-        early = self._start.notes if self._start else ()
-        return (*self._preparation.notes, *early, *self.runs[0].notes)
+        early = self.start.notes if self.start else ()
+        return (*self.preparation.notes, *early, *self.runs[0].notes)
 
     @property
     def margins(self) -> pl.DataFrame | None:
@@ -157,7 +158,7 @@ class FittedOutputs(Fitted):
         met, figures = int(table["met"].sum()), table.height
         coefficients = [
             abs(value)
-            for bound in self._preparation.bounds
+            for bound in self.preparation.bounds
             if isinstance(bound, BoundModel)
             for value in table.filter(pl.col("target") == bound.title)["difference"]
             .head(int(np.isfinite(bound.beta).sum()))
@@ -247,7 +248,7 @@ class FittedOutputs(Fitted):
         root = self.seed if seed is None else seed_of(seed)
         for number in range(len(files), copies):
             stream = Stream(root, self.plan.name, f"{'run' if seed is None else 'copy'} {number}")
-            files.append(self.plan._run(self._preparation, self._start, stream, progress=progress).file)
+            files.append(self.plan._run(self.preparation, self.start, stream, progress=progress).file)
         with self._trusted():
             made = [self._in_kind(self._frame(file)) for file in files]
         return made[0] if copies == 1 else made
@@ -258,7 +259,7 @@ class FittedOutputs(Fitted):
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Make one more file."""
-        return self._frame(self.plan._run(self._preparation, self._start, stream).file)
+        return self._frame(self.plan._run(self.preparation, self.start, stream).file)
 
     def risk(self, original: Microdata, holdout: Microdata) -> Measure:
         """Say whether the best file tells more about the people behind the results than about a hold-out.
@@ -266,45 +267,6 @@ class FittedOutputs(Fitted):
         Only a steward who holds the original can ask this; see `attribution_beyond_holdout`.
         """
         return attribution_beyond_holdout(self.sample(), original, holdout)
-
-    def state(self) -> dict[str, Any]:
-        """Return the inputs, the seed and the files."""
-        return {
-            "plan": json.dumps(jsonable(self.plan.to_dict())),
-            "seed": self.seed,
-            "runs": [
-                {
-                    "file": run.file,
-                    "loss": run.loss,
-                    "targets": [run.targets[name] for name in run.targets.columns],
-                    "trace": [run.trace[name] for name in run.trace.columns],
-                    "notes": list(run.notes),
-                }
-                for run in self.runs
-            ],
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> FittedOutputs:
-        """Make the files again from a model file."""
-        from discreet.synth.from_outputs.teaching_data import FromOutputs
-
-        plan = FromOutputs.from_dict(json.loads(state["plan"]))
-        preparation = Preparation.of(plan)
-        start = SwapStart.of(preparation) if plan.engine == "swap" else None
-        steps = ("step", "loss", "changes", "phase")
-        columns = ("target", "figure", "published", "achieved", "difference", "unit", "met")
-        runs = [
-            Run(
-                entry["file"],
-                entry["loss"],
-                pl.DataFrame([s.rename(name) for s, name in zip(entry["targets"], columns, strict=True)]),
-                pl.DataFrame([s.rename(name) for s, name in zip(entry["trace"], steps, strict=True)]),
-                tuple(entry["notes"]),
-            )
-            for entry in state["runs"]
-        ]
-        return cls(plan, preparation, start, runs, state["seed"])
 
     def _frame(self, file: Floats) -> pl.DataFrame:
         frame = frame_of(self.plan.codebook, file)

@@ -21,16 +21,18 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
+from discreet.core.values import jsonable
 from discreet.io.sidecar import save_text
 from discreet.microdata import Microdata
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.from_outputs.bound_targets import LossScale
-from discreet.synth.from_outputs.codebook import Codebook, Variable
+from discreet.synth.from_outputs.codebook import Codebook, Variable, empty_file
 from discreet.synth.from_outputs.evolutionary_search import Breeding, Source, evolved
 from discreet.synth.from_outputs.fitted_outputs import FittedOutputs, Run
 from discreet.synth.from_outputs.published_targets import Target
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
 from discreet.synth.from_outputs.swap_search import ticks_for
+from discreet.synth.model_codec import stored_as
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 
 SCHEDULE = (0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001, 0.000005)
@@ -171,7 +173,15 @@ class FromOutputs(Synthesizer):
             self._run(preparation, start, Stream(root, self.name, f"run {number}"), progress=progress)
             for number in range(count)
         ]
-        return FittedOutputs(self, preparation, start, runs, root)
+        return FittedOutputs(
+            empty_file(self.codebook),
+            self.n,
+            plan=self,
+            runs=runs,
+            seed=root,
+            preparation=preparation,
+            start=start,
+        )
 
     def _run(
         self, preparation: Preparation, start: SwapStart | None, stream: Stream, *, progress: bool = False
@@ -397,3 +407,8 @@ class Raking:
     def from_dict(cls, entries: Mapping[str, Any]) -> Raking:
         """Read a raking as it stands in TOML."""
         return made_from(cls, "weights", entries)
+
+
+stored_as(
+    "from-outputs", FromOutputs, dict[str, Any], lambda plan: jsonable(plan.to_dict()), FromOutputs.from_dict
+)

@@ -6,9 +6,9 @@ sees a few pseudo-records around the middle of each predictor (White, Daniel and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from discreet.synth.methods.model_matrix import (
     ordered_shares,
     softmax,
 )
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 # An exponential takes as long as about ten products.
@@ -69,7 +70,8 @@ class Logreg(Method):
         )
         if task.proper:
             beta = beta + root @ task.rng.standard_normal(len(beta))
-        return ClassShares(design, np.column_stack([np.zeros(len(beta)), beta]))
+        there = np.arange(2, dtype=np.int32)
+        return ClassShares(design, np.column_stack([np.zeros(len(beta)), beta]), there)
 
 
 @dataclass(frozen=True)
@@ -145,28 +147,20 @@ class Polr(Method):
         )
         if fitted is None:
             plain = Polyreg().fit(task)
-            plain.unordered = True
-            return plain
+            return replace(plain, unordered=True)
         return OrderedShares(design, *fitted, there)
 
 
+@stored("class-shares")
+@dataclass(frozen=True, eq=False)
 class ClassShares(Conditional):
     """Shares of the levels that are a softmax of linear predictions."""
 
-    def __init__(
-        self,
-        design: Design,
-        beta: Floats,
-        there: Array | None = None,
-        *,
-        converged: bool = True,
-        unordered: bool = False,
-    ) -> None:
-        self.design = design
-        self.beta = beta
-        self.unordered = unordered
-        self.there = np.arange(beta.shape[1], dtype=np.int32) if there is None else there
-        self.converged = converged
+    design: Design
+    beta: Floats
+    there: Array
+    converged: bool = True
+    unordered: bool = False
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -195,36 +189,16 @@ class ClassShares(Conditional):
             drawn[rows] = _levels(softmax(x @ self.beta), u[rows])
         return self.there[drawn]
 
-    def state(self) -> dict[str, Any]:
-        """Return the fit."""
-        return {
-            "design": self.design.state(),
-            "beta": self.beta,
-            "there": self.there,
-            "converged": self.converged,
-            "unordered": self.unordered,
-        }
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(
-            Design.restored(state["design"]),
-            state["beta"],
-            state["there"],
-            converged=state["converged"],
-            unordered=state.get("unordered", False),
-        )
-
-
+@stored("ordered-shares")
+@dataclass(frozen=True, eq=False)
 class OrderedShares(Conditional):
     """Shares of ordered levels: thresholds on one linear prediction."""
 
-    def __init__(self, design: Design, cuts: Floats, slopes: Floats, there: Array) -> None:
-        self.design = design
-        self.cuts = cuts
-        self.slopes = slopes
-        self.there = there
+    design: Design
+    cuts: Floats
+    slopes: Floats
+    there: Array
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -238,20 +212,6 @@ class OrderedShares(Conditional):
         for x, _, rows in self.design.parts(predictors):
             drawn[rows] = _levels(ordered_shares(x[:, 1:] @ self.slopes, self.cuts), u[rows])
         return self.there[drawn]
-
-    def state(self) -> dict[str, Any]:
-        """Return the fit."""
-        return {
-            "design": self.design.state(),
-            "cuts": self.cuts,
-            "slopes": self.slopes,
-            "there": self.there,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Design.restored(state["design"]), state["cuts"], state["slopes"], state["there"])
 
 
 def _levels(shares: Floats, u: Floats) -> Integers:
@@ -304,14 +264,15 @@ class Poisson(Method):
         return PoissonLaw(design, beta, float(expected.max()), spread)
 
 
+@stored("poisson-law")
+@dataclass(frozen=True, eq=False)
 class PoissonLaw(Conditional):
     """Poisson counts around a log-linear mean."""
 
-    def __init__(self, design: Design, beta: Floats, most: float, spread: float) -> None:
-        self.design = design
-        self.beta = beta
-        self.most = most
-        self.spread = spread
+    design: Design
+    beta: Floats
+    most: float
+    spread: float
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -333,15 +294,6 @@ class PoissonLaw(Conditional):
         limit = np.log(max(self.most, 1e-12))
         means = [np.exp(np.minimum(x @ self.beta, limit)) for x, _, _ in self.design.parts(predictors)]
         return rng.poisson(np.concatenate(means or [np.empty(0)])).astype(np.float64)
-
-    def state(self) -> dict[str, Any]:
-        """Return the fit."""
-        return {"design": self.design.state(), "beta": self.beta, "most": self.most, "spread": self.spread}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Design.restored(state["design"]), state["beta"], state["most"], state["spread"])
 
 
 # Counts out of a known number: a binomial law with a logistic share.
@@ -395,13 +347,14 @@ class Binomial(Method):
         return BinomialLaw(design, beta, self.of)
 
 
+@stored("binomial-law")
+@dataclass(frozen=True, eq=False)
 class BinomialLaw(Conditional):
     """Binomial counts with a logistic share."""
 
-    def __init__(self, design: Design, beta: Floats, of: str) -> None:
-        self.design = design
-        self.beta = beta
-        self.of = of
+    design: Design
+    beta: Floats
+    of: str
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -419,15 +372,6 @@ class BinomialLaw(Conditional):
             [expit(x @ self.beta) for x, _, _ in self.design.parts(given)] or [np.empty(0)]
         )
         return rng.binomial(np.rint(np.maximum(trials.values, 0)).astype(np.int64), share).astype(np.float64)
-
-    def state(self) -> dict[str, Any]:
-        """Return the fit."""
-        return {"design": self.design.state(), "beta": self.beta, "of": self.of}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Design.restored(state["design"]), state["beta"], state["of"])
 
 
 def _apart(predictors: Sequence[Variable], of: str) -> tuple[Variable | None, list[Variable]]:

@@ -6,10 +6,10 @@ survival tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.numerics.trees.conditional_inference import grow_survival
 from discreet.numerics.trees.tree import Tree
 from discreet.synth.methods.method import JointConditional, JointMethod, JointTask, check_number, check_whole
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable, code_table
 
 _CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
@@ -139,23 +140,16 @@ class Ipf(JointMethod):
         return sets
 
 
+@stored("table-law")
+@dataclass(frozen=True, eq=False)
 class TableLaw(JointConditional):
     """A table from which combinations are drawn; ``mass`` is the running total of its cells."""
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        mass: Floats,
-        *,
-        total: int,
-        left: float = 0.0,
-        tolerance: float = 0.0,
-    ) -> None:
-        self.shape = shape
-        self.mass = mass
-        self.total = total
-        self.left = left
-        self.tolerance = tolerance
+    shape: tuple[int, ...]
+    mass: Floats
+    total: int
+    left: float = 0.0
+    tolerance: float = 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -172,15 +166,6 @@ class TableLaw(JointConditional):
         cells = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
         levels = np.unravel_index(np.minimum(cells, len(self.mass) - 1), self.shape)
         return [level.astype(np.int32) for level in levels]
-
-    def state(self) -> dict[str, Any]:
-        """Return the table."""
-        return {"shape": list(self.shape), "mass": self.mass, "total": self.total}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(tuple(state["shape"]), state["mass"], total=state["total"])
 
 
 def _shape(targets: Sequence[Variable], most: float) -> tuple[int, ...]:
@@ -250,23 +235,15 @@ class SurvivalTree(JointMethod):
         return PairDonors(tree, [target.values for target in task.targets])
 
 
+@stored("pair-donors")
+@dataclass(frozen=True, eq=False)
 class PairDonors(JointConditional):
     """A tree, and the times and events of its donors."""
 
-    def __init__(self, tree: Tree, values: Sequence[Array]) -> None:
-        self.tree = tree
-        self.values = list(values)
+    tree: Tree
+    values: Sequence[Array]
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> list[Array]:
         """Drop the records down the tree and borrow time and event from one donor each."""
         rows = self.tree.draw(code_table(predictors, size), rng)
         return [values[rows] for values in self.values]
-
-    def state(self) -> dict[str, Any]:
-        """Return the tree and the values."""
-        return {"tree": self.tree.to_arrays(), "values": self.values}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Tree.from_arrays(state["tree"]), state["values"])

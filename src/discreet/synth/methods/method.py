@@ -1,8 +1,8 @@
 """What every way of modelling one column is: a method with its options, and the law that it fits.
 
 A `Method` is a frozen dataclass of options. Its ``fit`` sees the observed column and its predictors and returns a
-`Conditional`, from which values are drawn for other values of the same predictors. Models are kept as plain
-numbers and arrays (`Conditional.state`), never as code.
+`Conditional`, from which values are drawn for other values of the same predictors. Laws are dataclasses of
+plain numbers and arrays (`discreet.synth.model_codec`), never code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -70,27 +70,12 @@ class JointTask:
 class Conditional(ABC):
     """The fitted law of one variable given its predictors."""
 
-    known: ClassVar[dict[str, type[Conditional]]] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        Conditional.known[cls.__name__] = cls
-
     @abstractmethod
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw one value a record: floats of a number, codes of a category.
 
         ``predictors`` are those of the fit, in the same order, with the synthetic values; each has ``size`` of them.
         """
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return everything the law is made of: numbers, texts, arrays, and lists or mappings of them."""
-
-    @classmethod
-    @abstractmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again from its state."""
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -147,24 +132,9 @@ class Method(ABC):
 class JointConditional(ABC):
     """The fitted law of several variables that are drawn together."""
 
-    known: ClassVar[dict[str, type[JointConditional]]] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        JointConditional.known[cls.__name__] = cls
-
     @abstractmethod
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> list[Array]:
         """Draw one value a record of each variable."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return everything the law is made of."""
-
-    @classmethod
-    @abstractmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again from its state."""
 
     @property
     def notes(self) -> tuple[str, ...]:

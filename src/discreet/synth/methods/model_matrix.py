@@ -7,7 +7,7 @@ Logistic and Poisson likelihoods are maximized on such matrices, which come in b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ColumnError
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 _CHUNK = 200_000
@@ -22,6 +23,7 @@ _SAME = 1e-9
 _LARGEST = 1e120
 
 
+@stored("model-matrix")
 @dataclass(frozen=True, eq=False)
 class Design:
     """How predictors become the columns of a model matrix, its first being the intercept.
@@ -120,25 +122,6 @@ class Design:
         for start in range(0, size, _CHUNK):
             rows = slice(start, min(start + _CHUNK, size))
             yield self.matrix(predictors, rows), None if weights is None else weights[rows], rows
-
-    def state(self) -> dict[str, Any]:
-        """Return the design for a model file."""
-        return {
-            "names": list(self.names),
-            "levels": list(self.levels),
-            "center": self.center,
-            "scale": self.scale,
-            "kept": self.kept,
-            "owner": self.owner,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Design:
-        """Make the design again."""
-        return cls(
-            tuple(state["names"]), tuple(state["levels"]), state["center"], state["scale"], state["kept"],
-            state["owner"],
-        )  # fmt: skip
 
 
 def squarable(variable: Variable) -> Floats:

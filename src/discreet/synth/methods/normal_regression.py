@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_number, check_whole
 from discreet.synth.methods.model_matrix import Design, squarable
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 
@@ -136,15 +137,16 @@ class Norm(Method):
         return design, fitted.drawn(task.rng) if task.proper else fitted.beta, fitted.sigma
 
 
+@stored("normal-law")
+@dataclass(frozen=True, eq=False)
 class NormalLaw(Conditional):
     """Normal around a linear prediction, after a transformation."""
 
-    def __init__(self, design: Design, beta: Floats, sigma: float, transform: str, shift: float) -> None:
-        self.design = design
-        self.beta = beta
-        self.sigma = sigma
-        self.transform = transform
-        self.shift = shift
+    design: Design
+    beta: Floats
+    sigma: float
+    transform: str
+    shift: float
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -160,27 +162,6 @@ class NormalLaw(Conditional):
         drawn = self.predict(predictors) + self.sigma * rng.standard_normal(size)
         back: Floats = _TRANSFORMS[self.transform][1](drawn) - self.shift
         return np.maximum(back, 0.0) if self.transform in ("log", "sqrt") else back
-
-    def state(self) -> dict[str, Any]:
-        """Return the fit."""
-        return {
-            "design": self.design.state(),
-            "beta": self.beta,
-            "sigma": self.sigma,
-            "transform": self.transform,
-            "shift": self.shift,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(
-            Design.restored(state["design"]),
-            state["beta"],
-            state["sigma"],
-            state["transform"],
-            state["shift"],
-        )
 
 
 _TRANSFORMS: dict[str, tuple[Any, Any]] = {
@@ -290,22 +271,16 @@ class Normrank(Norm):
         return RankLaw(NormalLaw(design, beta, sigma, "identity", 0.0), values, mass, scores, width)
 
 
+@stored("rank-law")
+@dataclass(frozen=True, eq=False)
 class RankLaw(Conditional):
     """A normal law of ranks, read back as observed values; ``width`` is the standard deviation of the scores."""
 
-    def __init__(
-        self,
-        law: NormalLaw,
-        values: Floats,
-        mass: Floats,
-        scores: Sequence[Floats | None],
-        width: float = 1.0,
-    ) -> None:
-        self.width = width
-        self.law = law
-        self.values = values
-        self.mass = mass
-        self.scores = list(scores)
+    law: NormalLaw
+    values: Floats
+    mass: Floats
+    scores: Sequence[Floats | None]
+    width: float = 1.0
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -334,22 +309,6 @@ class RankLaw(Conditional):
         drawn: Floats = self.values[np.minimum(at, len(self.values) - 1)]
         return drawn
 
-    def state(self) -> dict[str, Any]:
-        """Return the fit and the observed values."""
-        return {
-            "law": self.law.state(),
-            "values": self.values,
-            "mass": self.mass,
-            "scores": self.scores,
-            "width": self.width,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        law = NormalLaw.restored(state["law"])
-        return cls(law, state["values"], state["mass"], state["scores"], state.get("width", 1.0))
-
 
 @dataclass(frozen=True)
 class Pmm(Norm):
@@ -368,14 +327,15 @@ class Pmm(Norm):
         return MatchedDonors.of(law, task.predictors, task.target.values, task.weights)
 
 
+@stored("matched-donors")
+@dataclass(frozen=True, eq=False)
 class MatchedDonors(Conditional):
     """Donors in the order of their predictions; ``mass`` is the running total of their weights."""
 
-    def __init__(self, law: NormalLaw, predicted: Floats, values: Floats, mass: Floats) -> None:
-        self.law = law
-        self.predicted = predicted
-        self.values = values
-        self.mass = mass
+    law: NormalLaw
+    predicted: Floats
+    values: Floats
+    mass: Floats
 
     @classmethod
     def of(
@@ -417,21 +377,6 @@ class MatchedDonors(Conditional):
         place = np.where(after - middle > few, alike, nearest[np.arange(size), pick])
         drawn: Floats = self.values[place]
         return drawn
-
-    def state(self) -> dict[str, Any]:
-        """Return the fit and the donors."""
-        return {
-            "law": self.law.state(),
-            "predicted": self.predicted,
-            "values": self.values,
-            "mass": self.mass,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        law = NormalLaw.restored(state["law"])
-        return cls(law, state["predicted"], state["values"], state["mass"])
 
 
 def normal_scores(

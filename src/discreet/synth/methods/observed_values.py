@@ -6,9 +6,9 @@ from records that agree on other columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ColumnError
 from discreet.numerics.trees.walk_kernels import intervals
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
+from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
 # Of the spread, what a straight line may leave over: a correlation of 0.99999.
@@ -36,24 +37,16 @@ class Constant(Method):
         return OneValue(task.target.values[:1].copy())
 
 
+@stored("one-value")
+@dataclass(frozen=True, eq=False)
 class OneValue(Conditional):
     """A law with one value."""
 
-    def __init__(self, value: Array) -> None:
-        self.value = value
+    value: Array
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Repeat the value."""
         return np.repeat(self.value, size)
-
-    def state(self) -> dict[str, Any]:
-        """Return the value."""
-        return {"value": self.value}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(state["value"])
 
 
 @dataclass(frozen=True)
@@ -86,15 +79,16 @@ class Collinear(Method):
         return LookUp(pairs.drop("weight"), line)
 
 
+@stored("look-up")
+@dataclass(frozen=True, eq=False)
 class LookUp(Conditional):
     """A law that is a table of pairs; a value that is not in it takes what goes with the nearest one.
 
     Numbers on a straight line (``line``: its intercept and slope) are computed there instead.
     """
 
-    def __init__(self, pairs: pl.DataFrame, line: Floats | None = None) -> None:
-        self.pairs = pairs
-        self.line = line
+    pairs: pl.DataFrame
+    line: Floats | None = None
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Look the values up; of a category, each level once."""
@@ -116,16 +110,6 @@ class LookUp(Conditional):
         given = wanted[last].to_numpy()
         seen = wanted[last].is_in(self.pairs[last].implode()).to_numpy()
         return np.where(seen, target, self.line[0] + self.line[1] * given)
-
-    def state(self) -> dict[str, Any]:
-        """Return the pairs and their line."""
-        return {"columns": self.pairs.columns, "pairs": self.pairs.get_columns(), "line": self.line}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        columns = zip(state["columns"], state["pairs"], strict=True)
-        return cls(pl.DataFrame([series.rename(name) for name, series in columns]), state["line"])
 
 
 def _line(pairs: pl.DataFrame) -> Floats | None:
@@ -241,27 +225,19 @@ def drawn_alone(method: Method) -> Sample:
     return method if isinstance(method, Sample) else Sample(shared_by=getattr(method, "shared_by", 1))
 
 
+@stored("observed-shares")
+@dataclass(frozen=True, eq=False)
 class ObservedShares(Conditional):
     """Distinct values and the running total of their counts or weights."""
 
-    def __init__(self, values: Array, mass: Floats) -> None:
-        self.values = values
-        self.mass = mass
+    values: Array
+    mass: Floats
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw values by inverse transform."""
         at = intervals(np.asarray(self.mass, dtype=np.float64), rng.random(size) * self.mass[-1])
         drawn: Array = self.values[np.minimum(at, len(self.values) - 1)]
         return drawn
-
-    def state(self) -> dict[str, Any]:
-        """Return values and masses."""
-        return {"values": self.values, "mass": np.asarray(self.mass)}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(state["values"], state["mass"])
 
 
 @dataclass(frozen=True)
@@ -297,12 +273,13 @@ class Satcat(Method):
         return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
 
 
+@stored("cell-donors")
+@dataclass(frozen=True, eq=False)
 class CellDonors(Conditional):
     """Donors that agree on the predictors."""
 
-    def __init__(self, cells: Cells, target: str) -> None:
-        self.cells = cells
-        self.target = target
+    cells: Cells
+    target: str
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw a donor of each record's own cell; a combination that no record has is an error."""
@@ -314,15 +291,6 @@ class CellDonors(Conditional):
             )
         return self.cells.draw(cells, rng)
 
-    def state(self) -> dict[str, Any]:
-        """Return the cells."""
-        return {"cells": self.cells.state(), "target": self.target}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Cells.restored(state["cells"]), state["target"])
-
 
 # Records that agree on all predictors, as cells: how they are keyed and how donors are drawn from them.
 
@@ -332,14 +300,15 @@ def cell_frame(predictors: Sequence[Variable]) -> pl.DataFrame:
     return pl.DataFrame({f"k{place}": variable.values for place, variable in enumerate(predictors)})
 
 
+@stored("cells")
+@dataclass(frozen=True, eq=False)
 class Cells:
     """The cells of observed records, each with its donors."""
 
-    def __init__(self, keys: pl.DataFrame, starts: Integers, donors: Array, mass: Floats | None) -> None:
-        self.keys = keys
-        self.starts = starts
-        self.donors = donors
-        self.mass = mass
+    keys: pl.DataFrame
+    starts: Integers
+    donors: Array
+    mass: Floats | None
 
     @classmethod
     def of(cls, predictors: Sequence[Variable], values: Array, weights: Floats | None) -> Cells:
@@ -367,23 +336,6 @@ class Cells:
         below = np.where(low > 0, self.mass[low - 1], 0.0)
         aim = below + rng.random(len(cells)) * (self.mass[high - 1] - below)
         return self.donors[np.clip(np.searchsorted(self.mass, aim, side="right"), low, high - 1)]
-
-    def state(self) -> dict[str, Any]:
-        """Return the cells for a model file."""
-        return {
-            "columns": self.keys.columns,
-            "keys": self.keys.get_columns(),
-            "starts": self.starts,
-            "donors": self.donors,
-            "mass": self.mass,
-        }
-
-    @classmethod
-    def restored(cls, state: Any) -> Cells:
-        """Make the cells again."""
-        named = zip(state["columns"], state["keys"], strict=True)
-        keys = pl.DataFrame([series.rename(name) for name, series in named])
-        return cls(keys, state["starts"], state["donors"], state["mass"])
 
 
 def resampled_within(predictors: Sequence[Variable], rng: np.random.Generator) -> Array:

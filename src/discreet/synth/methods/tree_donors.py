@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import rankdata
@@ -16,6 +16,7 @@ from discreet.numerics.trees.forest import Forest, grow_forest
 from discreet.numerics.trees.growing import grow_classification, grow_regression
 from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, START, STOP, Tree
 from discreet.synth.methods.method import Conditional, Method, Task, check_number, check_whole
+from discreet.synth.model_codec import stored, stored_as
 from discreet.synth.variables import Variable, code_table, features_of
 
 
@@ -208,12 +209,17 @@ class Bag(Rf):
         return self._grown(task, None)
 
 
+stored_as("tree", Tree, dict[str, Array], Tree.to_arrays, Tree.from_arrays)
+stored_as("forest", Forest, dict[str, Array], Forest.to_arrays, Forest.from_arrays)
+
+
+@stored("tree-donors")
+@dataclass(frozen=True, eq=False)
 class TreeDonors(Conditional):
     """A tree and the observed values in its leaves."""
 
-    def __init__(self, tree: Tree, values: Array) -> None:
-        self.tree = tree
-        self.values = values
+    tree: Tree
+    values: Array
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop the records down the tree and borrow a value in each leaf."""
@@ -222,37 +228,20 @@ class TreeDonors(Conditional):
         drawn: Array = self.values[self.tree.rows][self.tree.places(leaves, rng)]
         return drawn
 
-    def state(self) -> dict[str, Any]:
-        """Return the tree and the values."""
-        return {"tree": self.tree.to_arrays(), "values": self.values}
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Tree.from_arrays(state["tree"]), state["values"])
-
-
+@stored("forest-donors")
+@dataclass(frozen=True, eq=False)
 class ForestDonors(Conditional):
     """A forest and the observed values in its leaves."""
 
-    def __init__(self, forest: Forest, values: Array) -> None:
-        self.forest = forest
-        self.values = values
+    forest: Forest
+    values: Array
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop each record down one of the trees and borrow a value there."""
         columns = self.forest.trees[0].n_columns
         drawn: Array = self.values[self.forest.draw(code_table(predictors, size, columns), rng)]
         return drawn
-
-    def state(self) -> dict[str, Any]:
-        """Return the forest and the values."""
-        return {"forest": self.forest.to_arrays(), "values": self.values}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(Forest.from_arrays(state["forest"]), state["values"])
 
 
 def _outcome(target: Variable, groups: int) -> tuple[Array, int, Floats | None]:
@@ -295,13 +284,14 @@ def _ranked(values: Floats) -> Floats:
 # they occur in the larger group. What too few people have in the whole file is not drawn at all.
 
 
+@stored("shared-donors")
+@dataclass(frozen=True, eq=False)
 class SharedDonors(Conditional):
     """A tree, groups of donors (of leaves, and of larger groups), and how often each leaf draws from which group."""
 
-    def __init__(self, tree: Tree, values: Array, groups: Groups) -> None:
-        self.tree = tree
-        self.values = values
-        self.groups = groups
+    tree: Tree
+    values: Array
+    groups: Groups
 
     @classmethod
     def of(cls, tree: Tree, values: Array, shared_by: int) -> SharedDonors:
@@ -314,20 +304,8 @@ class SharedDonors(Conditional):
         drawn: Array = self.values[self.groups.donors(leaves.astype(np.int64), rng)]
         return drawn
 
-    def state(self) -> dict[str, Any]:
-        """Return the tree, the values and the groups."""
-        return {"tree": self.tree.to_arrays(), "values": self.values, "groups": self.groups.to_arrays()}
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Make the law again."""
-        return cls(
-            Tree.from_arrays(state["tree"]),
-            state["values"],
-            Groups(**{name: np.asarray(part) for name, part in state["groups"].items()}),
-        )
-
-
+@stored("donor-groups")
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Donors by group, and for each leaf the groups it draws from.
@@ -378,13 +356,6 @@ class Groups:
         # Rounding may carry a draw past the end of its group.
         found: Integers = self.rows[np.clip(place, first, last - 1)]
         return found
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Give the groups as plain arrays."""
-        return {
-            "rows": self.rows, "ends": self.ends, "starts": self.starts, "options": self.options,
-            "chances": self.chances,
-        }  # fmt: skip
 
 
 def _homes(tree: Tree, shared_by: int) -> Integers:

@@ -15,11 +15,13 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Integers
 from discreet.numerics.alias_tables import alias_tables, draw
+from discreet.synth.model_codec import stored
 
 _AGREED = 1e-4  # of all records, beyond which another walk is made
 _SMALLEST = 1e-300
 
 
+@stored("graphical-model")
 @dataclass(frozen=True, eq=False)
 class GraphicalModel:
     """Probabilities of the cliques of a junction tree, which agree on what they share."""
@@ -184,6 +186,7 @@ def _carry(  # noqa: PLR0917
 Clique = tuple[int, ...]
 
 
+@stored("junction-tree")
 @dataclass(frozen=True)
 class JunctionTree:
     """Cliques of columns and how they hang together.

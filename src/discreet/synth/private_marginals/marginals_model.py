@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,15 @@ from discreet.core.roles import Columns
 from discreet.dp.entropy import refuse_seeded
 from discreet.microdata import Microdata
 from discreet.synth.binned_columns import Attribute, levels_of
+from discreet.synth.model_codec import stored
 from discreet.synth.private_marginals.graphical_model import (
     Clique,
     GraphicalModel,
-    JunctionTree,
     drawn_columns,
 )
 from discreet.synth.private_marginals.marginals_preparation import (
     Alone,
     Combination,
-    Condition,
     Prepared,
     check_parameters,
     found,
@@ -93,6 +92,8 @@ class _Counted(Synthesizer):
 _TRIES = 200
 
 
+@stored("fitted-marginals")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedMarginals(Fitted):
     """A model of noisy tables.
 
@@ -104,25 +105,15 @@ class FittedMarginals(Fitted):
         Columns that the synthetic file does not have, and why.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        attributes: Sequence[Attribute],
-        groupings: Sequence[Grouping],
-        chosen: Sequence[tuple[int, ...]],
-        model: GraphicalModel,
-        impossible: Sequence[Combination],
-        left_out: Mapping[str, str],
-    ) -> None:
-        super().__init__(like, rows)
-        self.attributes = list(attributes)
-        self.groupings = list(groupings)
-        self.chosen = [tuple(int(column) for column in columns) for columns in chosen]
-        self.model = model
-        self.impossible = list(impossible)
-        self.left_out = dict(left_out)
+    attributes: Sequence[Attribute]
+    groupings: Sequence[Grouping]
+    chosen: Sequence[tuple[int, ...]]
+    model: GraphicalModel
+    impossible: Sequence[Combination]
+    left_out: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self.chosen = [tuple(int(column) for column in columns) for columns in self.chosen]
 
     @property
     def measured(self) -> list[tuple[str, ...]]:
@@ -168,46 +159,6 @@ class FittedMarginals(Fitted):
         # Strictly inside, so that rounding to whole numbers never leaves the bin.
         part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
         return attribute.decode(codes, low + part * (high - low))
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "attributes": [attribute.state() for attribute in self.attributes],
-            "groupings": [
-                {"group": one.group, "shares": one.shares, "size": one.size} for one in self.groupings
-            ],
-            "chosen": [list(columns) for columns in self.chosen],
-            "cliques": [list(clique) for clique in self.model.tree.cliques],
-            "parents": list(self.model.tree.parents),
-            "tables": list(self.model.tables),
-            "impossible": [[each.state() for each in combination] for combination in self.impossible],
-            "left_out": dict(self.left_out),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        tree = JunctionTree(
-            tuple(tuple(int(column) for column in clique) for clique in state["cliques"]),
-            tuple(int(parent) for parent in state["parents"]),
-        )
-        return cls(
-            like,
-            rows,
-            attributes=[Attribute.restored(own) for own in state["attributes"]],
-            groupings=[
-                Grouping(np.asarray(one["group"]), np.asarray(one["shares"]), int(one["size"]))
-                for one in state["groupings"]
-            ],
-            chosen=state["chosen"],
-            model=GraphicalModel(
-                tree, tuple(np.asarray(table, dtype=np.float64) for table in state["tables"])
-            ),
-            impossible=[
-                tuple(Condition.restored(each) for each in combination) for combination in state["impossible"]
-            ],
-            left_out=state["left_out"],
-        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import Attribute
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.declared_columns import declared, left_out_of, listed
+from discreet.synth.model_codec import stored
 from discreet.synth.private_marginals.graphical_model import Clique
 from discreet.synth.private_marginals.noisy_margins import (
     Grouping,
@@ -253,6 +254,7 @@ def _groups_of(codes: Small, grouping: Grouping) -> Small:
 # with such a combination are drawn again, which is the law of the model given that they do not occur.
 
 
+@stored("impossible-condition")
 @dataclass(frozen=True, eq=False)
 class Condition:
     """Values of one column: levels, or a range of a number.
@@ -291,20 +293,6 @@ class Condition:
                 low, high = np.ceil(low), np.floor(high)
             met[: attribute.bins] = (low >= self.bounds[0]) & (high <= self.bounds[1])
         return met
-
-    def state(self) -> dict[str, Any]:
-        """Return the condition for a model file."""
-        return {
-            "column": self.column,
-            "levels": self.levels,
-            "bounds": None if self.bounds is None else list(self.bounds),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Condition:
-        """Make the condition again."""
-        bounds = state["bounds"]
-        return cls(int(state["column"]), state["levels"], None if bounds is None else (bounds[0], bounds[1]))
 
 
 Combination = tuple[Condition, ...]

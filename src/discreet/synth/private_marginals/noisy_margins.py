@@ -22,6 +22,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.engine.counting_kernels import count_one, count_pair, count_triple
+from discreet.synth.model_codec import stored
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
 _ROUNDS = 200
@@ -30,6 +31,7 @@ _SMALLEST = 1e-300
 _NEVER = 1e-9  # a count instead of zero, so that margins can always be reached
 
 
+@stored("grouping")
 @dataclass(frozen=True, eq=False)
 class Grouping:
     """Levels of one column in groups that are large enough to be told from noise.

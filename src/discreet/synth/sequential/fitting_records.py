@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.observed_values import Sample, Stratum, drawn_alone, resampled_within
+from discreet.synth.model_codec import stored
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
@@ -286,6 +287,8 @@ def above_zero(table: pl.DataFrame, weight: str, least: float) -> pl.DataFrame:
 # Strata: parts of a file that are fitted and drawn separately.
 
 
+@stored("strata")
+@dataclass(frozen=True, eq=False)
 class Strata:
     """How a file falls into strata.
 
@@ -293,19 +296,11 @@ class Strata:
     drawn in proportion.
     """
 
-    def __init__(
-        self,
-        rows: Sequence[Integers | None],
-        members: Sequence[pl.DataFrame],
-        shares: Floats,
-        sizes: str,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.rows = list(rows)
-        self.members = list(members)
-        self.shares = shares
-        self.sizes = sizes
-        self.notes = notes
+    rows: Sequence[Integers | None]
+    members: Sequence[pl.DataFrame]
+    shares: Floats
+    sizes: str
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -375,21 +370,6 @@ class Strata:
         share = member[mass].to_numpy() / member[mass].sum()
         at = np.repeat(np.arange(member.height), rng.multinomial(size, share))
         return columns_named(member, names)[at]
-
-    def state(self) -> dict[str, Any]:
-        """Return the strata for a model file."""
-        return {
-            "members": [{"names": m.columns, "columns": m.get_columns()} for m in self.members],
-            "shares": self.shares,
-            "sizes": self.sizes,
-            "rows": [rows if rows is not None else np.empty(0, dtype=np.int64) for rows in self.rows],
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Strata:
-        """Make the strata again."""
-        members = [pl.DataFrame(dict(zip(m["names"], m["columns"], strict=True))) for m in state["members"]]
-        return cls(state["rows"], members, state["shares"], state["sizes"])
 
 
 def fewest_records(options: Sequential, columns: Sequence[str]) -> int:

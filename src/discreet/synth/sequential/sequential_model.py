@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -19,9 +18,10 @@ from discreet.core.one_thread import one_thread
 from discreet.core.progress import track
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import Form, columns_named, restored_form
+from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Keep, Near, Passive, Stratum
+from discreet.synth.model_codec import stored, unstored
 from discreet.synth.sequential.fitting_records import (
     SAME_WEIGHTS,
     Fitting,
@@ -35,7 +35,6 @@ from discreet.synth.sequential.method_choice import default_methods
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
-from discreet.synth.variables import Variable
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 Chain = tuple[Step, ...]
 
 
+@stored("fitted-sequential")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedSequential(Fitted):
     """A sequential synthesis that was fitted.
 
@@ -53,37 +54,27 @@ class FittedSequential(Fitted):
         Order, methods and predictors as they were used, with the warnings of the fit.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        plan: SynthesisPlan,
-        forms: Mapping[str, Form],
-        shapes: Mapping[str, Shape],
-        chains: Sequence[Chain],
-        strata: Strata,
-        kept: pl.DataFrame,
-        constraints: Sequence[str],
-        max_rounds: int,
-        weight: tuple[str, float] | None,
-        least_weight: tuple[str, float] | None = None,
-        refit: Refit | None = None,
-    ) -> None:
-        super().__init__(like, rows)
-        self.plan = plan
-        self.forms = forms
-        self.shapes = shapes
-        self.chains = list(chains)
-        self.strata = strata
-        self.kept = kept
-        self.constraints = tuple(constraints)
-        self.max_rounds = max_rounds
-        self.weight = weight
-        self.least_weight = least_weight
-        self.refit = refit
-        self.keeps_records = kept.width > 0
-        self.combining_rule = _combining_rule(plan, self.keeps_records)
+    plan: SynthesisPlan
+    forms: Mapping[str, Form]
+    shapes: Mapping[str, Shape]
+    chains: Sequence[Chain]
+    strata: Strata
+    kept: pl.DataFrame
+    constraints: Sequence[str]
+    max_rounds: int
+    weight: tuple[str, float] | None
+    least_weight: tuple[str, float] | None = None
+    refit: Refit | None = field(
+        default=None,
+        metadata=unstored(
+            "A proper synthesis is fitted anew for every copy and cannot be saved without the data. Save its plan (the "
+            "parameters of Sequential) instead, or fit with proper=False."
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        self.keeps_records = self.kept.width > 0
+        self.combining_rule = _combining_rule(self.plan, self.keeps_records)
 
     @classmethod
     def fit(
@@ -232,71 +223,6 @@ class FittedSequential(Fitted):
         for step in chain:
             step.draw(scene, stream)
         return columns_named(scene.frame(), self.plan.columns)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file; a proper one holds the data it is fitted to anew."""
-        if self.refit is not None:
-            raise ParameterError(
-                "A proper synthesis is fitted anew for every copy and cannot be saved without the data. Save its "
-                "plan (the parameters of Sequential) instead, or fit with proper=False."
-            )
-        return {
-            "plan": json.dumps(self.plan.to_dict()),
-            "forms": {name: form.state() for name, form in self.forms.items()},
-            "features": {
-                name: [part.feature.to_arrays() if part.is_coded else None for part in shape]
-                for name, shape in self.shapes.items()
-            },
-            "shapes": {
-                name: [[part.name, part.levels, part.ordered, part.decimals] for part in shape]
-                for name, shape in self.shapes.items()
-            },
-            "chains": [
-                [{"kind": type(step).__name__, "state": step.state()} for step in chain]
-                for chain in self.chains
-            ],
-            "strata": self.strata.state(),
-            "kept": self.kept.get_columns(),
-            "kept_names": self.kept.columns,
-            "constraints": list(self.constraints),
-            "max_rounds": self.max_rounds,
-            "weight": None if self.weight is None else list(self.weight),
-            "least_weight": None if self.least_weight is None else list(self.least_weight),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        from discreet.numerics.trees.coding import Feature
-        from discreet.synth.sequential.synthesis_plan import plan_of
-
-        forms = {name: restored_form(form) for name, form in state["forms"].items()}
-        shapes = {}
-        for name, parts in state["shapes"].items():
-            features = [f if f is None else Feature.from_arrays(f) for f in state["features"][name]]
-            shapes[name] = tuple(
-                Variable(own, np.empty(0), levels=levels, ordered=ordered, decimals=decimals, feature=feature)
-                for (own, levels, ordered, decimals), feature in zip(parts, features, strict=True)
-            )
-        chains = [
-            tuple(Step.known[step["kind"]].restored(step["state"], shapes, forms) for step in chain)
-            for chain in state["chains"]
-        ]
-        named = zip(state["kept_names"], state["kept"], strict=True)
-        return cls(
-            like,
-            rows,
-            plan=plan_of(json.loads(state["plan"]), like.columns),
-            forms=forms,
-            shapes=shapes,
-            chains=chains,
-            strata=Strata.restored(state["strata"]),
-            kept=pl.DataFrame(dict(named)),
-            constraints=state["constraints"],
-            max_rounds=state["max_rounds"],
-            weight=None if state["weight"] is None else (state["weight"][0], state["weight"][1]),
-            least_weight=tuple(state["least_weight"]) if state.get("least_weight") else None,
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Flags
 from discreet.expressions import parse
-from discreet.synth.column_forms import Form, NumberForm, as_numbers, restored_form
+from discreet.synth.column_forms import Form, NumberForm, as_numbers
 from discreet.synth.methods.method import (
     Conditional,
     JointConditional,
@@ -20,6 +19,7 @@ from discreet.synth.methods.method import (
     JointTask,
 )
 from discreet.synth.methods.observed_values import Near, Nested
+from discreet.synth.model_codec import stored
 from discreet.synth.sequential.fitting_records import Fitting, Scene, Shape
 from discreet.synth.sequential.method_choice import state_method
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, Rule, covered, parsed
@@ -31,33 +31,17 @@ from discreet.synth.written_values import as_computed
 class Step(ABC):
     """One step, fitted."""
 
-    known: ClassVar[dict[str, type[Step]]] = {}
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know about the fit, in plain sentences."""
         return ()
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        Step.known[cls.__name__] = cls
-
     @abstractmethod
     def draw(self, scene: Scene, stream: Stream) -> None:
         """Draw the column or columns of this step and add them to the scene."""
 
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return everything the step is made of."""
 
-    @classmethod
-    @abstractmethod
-    def restored(
-        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
-    ) -> Self:
-        """Make the step again."""
-
-
+@stored("model-step")
 @dataclass(frozen=True, eq=False)
 class ModelStep(Step):
     """A column that is drawn from its law given earlier columns."""
@@ -162,34 +146,8 @@ class ModelStep(Step):
             values = smoothed(values, self.smoothing, low=self.form.low, high=self.form.high, rng=rng)
         return values if self.form.decimals is None else np.round(values, self.form.decimals)
 
-    def state(self) -> dict[str, Any]:
-        """Return the step for a model file."""
-        return {
-            "name": self.name,
-            "predictors": list(self.predictors),
-            "rules": [rule.to_dict() for rule in self.rules],
-            "smoothing": self.smoothing,
-            "state_law": law_state(self.state_law),
-            "value_law": law_state(self.value_law),
-        }
 
-    @classmethod
-    def restored(
-        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
-    ) -> Self:
-        """Make the step again."""
-        return cls(
-            state["name"],
-            tuple(state["predictors"]),
-            tuple(Rule(entry["when"], entry.get("value")) for entry in state["rules"]),
-            state["smoothing"],
-            forms[state["name"]],
-            shapes[state["name"]],
-            restored_law(state["state_law"]),
-            restored_law(state["value_law"]),
-        )
-
-
+@stored("joint-step")
 @dataclass(frozen=True, eq=False)
 class JointStep(Step):
     """Columns that are drawn together; numbers among them by their groups first and then within the group."""
@@ -233,7 +191,10 @@ class JointStep(Step):
                 rows = parts[0].values < form.n_ordinary
                 given = [parts[0].take(rows)]
                 within[name] = fitting.law(Nested(), parts[1].take(rows), given, rows, name)
-        return cls(names, entry.predictors, law, within, fitting.forms, fitting.shapes)
+        forms = {name: fitting.forms[name] for name in names}
+        return cls(
+            names, entry.predictors, law, within, forms, {name: fitting.shapes[name] for name in names}
+        )
 
     def draw(self, scene: Scene, stream: Stream) -> None:
         """Draw all columns of the step."""
@@ -250,29 +211,8 @@ class JointStep(Step):
             series = form.joined(parts)
             scene.add(series, tuple(p.redrawn(v) for p, v in zip(shape, parts, strict=True)))
 
-    def state(self) -> dict[str, Any]:
-        """Return the step for a model file."""
-        return {
-            "names": list(self.names),
-            "predictors": list(self.predictors),
-            "law": {"kind": type(self.law).__name__, "state": self.law.state()},
-            "within": {name: law_state(law) for name, law in self.within.items()},
-        }
 
-    @classmethod
-    def restored(
-        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
-    ) -> Self:
-        """Make the step again."""
-        from discreet.synth.methods.method import all_methods
-
-        all_methods()
-        law = JointConditional.known[state["law"]["kind"]].restored(state["law"]["state"])
-        within = {name: restored_law(item) for name, item in state["within"].items()}
-        known = {name: law_ for name, law_ in within.items() if law_ is not None}
-        return cls(tuple(state["names"]), tuple(state["predictors"]), law, known, forms, shapes)
-
-
+@stored("passive-step")
 @dataclass(frozen=True, eq=False)
 class PassiveStep(Step):
     """A column that is computed from synthetic values."""
@@ -300,19 +240,8 @@ class PassiveStep(Step):
         known = series.is_in(levels.implode()).fill_null(self.form.has_missing)
         return self.form.split(series.set(~known, levels[0]) if len(levels) else series)
 
-    def state(self) -> dict[str, Any]:
-        """Return the step for a model file."""
-        return {"name": self.name, "expression": self.expression}
 
-    @classmethod
-    def restored(
-        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
-    ) -> Self:
-        """Make the step again."""
-        name = state["name"]
-        return cls(name, state["expression"], forms[name], shapes[name])
-
-
+@stored("near-step")
 @dataclass(frozen=True, eq=False)
 class NearStep(Step):
     """A column that is computed from synthetic values, plus a drawn rest."""
@@ -353,37 +282,6 @@ class NearStep(Step):
         left = scene.columns.pop(self.rest.name)
         scene.parts.pop(self.rest.name)
         self.computed.draw(scene, stream, left)
-
-    def state(self) -> dict[str, Any]:
-        """Return the step for a model file."""
-        return {"computed": self.computed.state(), "rest": self.rest.state(), "form": self.rest.form.state()}
-
-    @classmethod
-    def restored(
-        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
-    ) -> Self:
-        """Make the step again."""
-        form = restored_form(state["form"])
-        assert isinstance(form, NumberForm)
-        shape = form.split(pl.Series(form.name, [], dtype=form.dtype))
-        name = state["rest"]["name"]
-        rest = ModelStep.restored(state["rest"], {**shapes, name: shape}, {**forms, name: form})
-        return cls(PassiveStep.restored(state["computed"], shapes, forms), rest)
-
-
-def law_state(law: Conditional | None) -> dict[str, Any] | None:
-    """Return a law for a model file."""
-    return None if law is None else {"kind": type(law).__name__, "state": law.state()}
-
-
-def restored_law(state: Mapping[str, Any] | None) -> Conditional | None:
-    """Read a distribution that was saved."""
-    if state is None:
-        return None
-    from discreet.synth.methods.method import all_methods
-
-    all_methods()
-    return Conditional.known[state["kind"]].restored(state["state"])
 
 
 def _uncovered(entry: ColumnPlan, training: Scene) -> Flags | None:

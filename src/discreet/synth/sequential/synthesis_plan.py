@@ -14,6 +14,7 @@ from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.values import jsonable
 from discreet.expressions import Expression, parse
 from discreet.synth.methods.method import Method, all_methods
+from discreet.synth.model_codec import stored_as
 from discreet.synth.written_values import typed, written
 
 if TYPE_CHECKING:
@@ -293,3 +294,14 @@ def plan_of(document: Mapping[str, Any], columns: Sequence[str]) -> SynthesisPla
         warnings=tuple(document["warnings"]),
         settings=document["settings"],
     )
+
+
+# In a model file a plan and its rules are what they are in a plan file.
+stored_as("rule", Rule, dict[str, Any], Rule.to_dict, lambda own: Rule(own["when"], own.get("value")))
+stored_as(
+    "plan",
+    SynthesisPlan,
+    dict[str, Any],
+    lambda plan: {**plan.to_dict(), "columns": list(plan.columns)},
+    lambda own: plan_of(own, own["columns"]),
+)

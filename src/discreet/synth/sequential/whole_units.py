@@ -20,6 +20,7 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Collinear, Keep
+from discreet.synth.model_codec import stored
 from discreet.synth.record_units import Unit, copies_of, same_within
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan, read_rules
 from discreet.synth.sequential.synthesis_planning import plan_synthesis, predictor_sets
@@ -32,6 +33,7 @@ _BY_COLUMN = (
 )  # fmt: skip
 
 
+@stored("divided-units")
 @dataclass(frozen=True, eq=False)
 class Divided:
     """A file taken apart into its units and the further records of each.

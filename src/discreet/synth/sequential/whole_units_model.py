@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,10 +14,11 @@ from discreet.core.errors import DiscreetWarning
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.observed_values import Numbered
+from discreet.synth.model_codec import stored
 from discreet.synth.record_units import Unit, copies_of
 from discreet.synth.sequential.fitting_records import above_zero, fit_weights
 from discreet.synth.sequential.sequential_model import FittedSequential
-from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan, plan_of
+from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.synthesis_planning import left_out_of, plan_synthesis
 from discreet.synth.sequential.whole_units import (
     Divided,
@@ -39,6 +39,8 @@ _TRIES = 500
 _GIVEN_BACK = 3
 
 
+@stored("fitted-units")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedUnits(Fitted):
     """A synthesis of whole units that was fitted.
 
@@ -50,28 +52,16 @@ class FittedUnits(Fitted):
         The models of units with their first records, and of further records; None where units have one record each.
     """
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        plan: SynthesisPlan,
-        parts: Divided,
-        homes: FittedSequential,
-        others: FittedSequential | None,
-        dtype: pl.DataType,
-        weight: tuple[str, float] | None,
-        least_weight: tuple[str, float] | None,
-    ) -> None:
-        super().__init__(like, rows)
-        self.plan = plan
-        self.parts = parts
-        self.homes = homes
-        self.others = others
-        self.dtype = dtype
-        self.weight = weight
-        self.least_weight = least_weight
-        self.combining_rule = homes.combining_rule
+    plan: SynthesisPlan
+    parts: Divided
+    homes: FittedSequential
+    others: FittedSequential | None
+    dtype: pl.DataType
+    weight: tuple[str, float] | None
+    least_weight: tuple[str, float] | None
+
+    def __post_init__(self) -> None:
+        self.combining_rule = self.homes.combining_rule
 
     @classmethod
     def fit(
@@ -163,51 +153,6 @@ class FittedUnits(Fitted):
             stacklevel=4,
         )
         return table
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        parts = self.parts
-        return {
-            "plan": json.dumps(self.plan.to_dict()),
-            "parts": {
-                "unit": parts.unit,
-                "copies": list(parts.copies),
-                "shared": list(parts.shared),
-                "own": list(parts.own),
-                "size": parts.size,
-                "place": parts.place,
-                "first": dict(parts.first),
-                "counting": list(parts.counting),
-            },
-            "homes": packed_model(self.homes),
-            "others": None if self.others is None else packed_model(self.others),
-            "number": pl.Series("number", [], dtype=self.dtype),
-            "weight": None if self.weight is None else list(self.weight),
-            "least_weight": None if self.least_weight is None else list(self.least_weight),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again."""
-        own = state["parts"]
-        parts = Divided(
-            own["unit"], tuple(own["copies"]), tuple(own["shared"]), tuple(own["own"]), pl.DataFrame(), pl.DataFrame(),
-            own["size"], own["place"], own["first"], tuple(own["counting"]),
-        )  # fmt: skip
-        weight, least = (
-            (state[name][0], state[name][1]) if state[name] else None for name in ("weight", "least_weight")
-        )
-        return cls(
-            like,
-            rows,
-            plan=plan_of(json.loads(state["plan"]), like.columns),
-            parts=parts,
-            homes=unpacked_model(state["homes"]),
-            others=None if state["others"] is None else unpacked_model(state["others"]),
-            dtype=state["number"].dtype,
-            weight=weight,
-            least_weight=least,
-        )
 
 
 def planned(
@@ -305,22 +250,3 @@ def _told(unit: Unit, parts: Divided) -> str:
         f"the first record of each at once, then the others given these. '{unit.column}' is numbered anew; relations "
         f"between members after the first are kept only through the first.{way_out}"
     )
-
-
-def packed_model(fitted: FittedSequential) -> dict[str, Any]:
-    """Return a model for a file that holds several."""
-    from discreet import engine
-
-    like = engine.collect(fitted.like)
-    return {
-        "rows": fitted.rows,
-        "names": list(like.columns),
-        "columns": [like[name].rename("column") for name in like.columns],
-        "state": fitted.state(),
-    }
-
-
-def unpacked_model(state: Mapping[str, Any]) -> FittedSequential:
-    """Make a model again from a file that holds several."""
-    columns = dict(zip(state["names"], state["columns"], strict=True))
-    return FittedSequential.restored(state["state"], Microdata(pl.DataFrame(columns)), state["rows"])

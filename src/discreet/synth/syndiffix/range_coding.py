@@ -20,6 +20,7 @@ from discreet.core.errors import ColumnError
 from discreet.core.randomness import generator
 from discreet.core.wording import type_name
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
+from discreet.synth.model_codec import stored
 from discreet.synth.syndiffix.stitching import stitched
 from discreet.synth.synthesizer import Stream
 
@@ -28,6 +29,7 @@ _UNIX = -5_364_662_400  # 1800-01-01 in seconds of Unix time
 _DAY = 86_400
 
 
+@stored("range-coding")
 @dataclass(frozen=True, eq=False)
 class Coding:
     """How one column is coded.
@@ -110,37 +112,6 @@ class Coding:
             # A type of fixed levels has no room for a text that is none: what may not be shown is missing.
             text = text.set(~text.is_in(self.dtype.categories.to_list()), None)
         return text.cast(self.dtype).rename(self.name)
-
-    def state(self) -> dict[str, Any]:
-        """Return the coding for a model file."""
-        return {
-            "name": self.name,
-            "empty": pl.Series(self.name, [], dtype=self.dtype),
-            "kind": self.kind,
-            "null": self.null,
-            "decimals": self.decimals,
-            "codes": list(self.texts),
-            "texts": list(self.texts.values()),
-            "low": [low for low, _ in self.beginnings],
-            "high": [high for _, high in self.beginnings],
-            "begin": list(self.beginnings.values()),
-            "nearest": self.nearest,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Coding:
-        """Make the coding again from a model file."""
-        ends = zip(state["low"], state["high"], strict=True)
-        return cls(
-            state["name"],
-            state["empty"].dtype,
-            state["kind"],
-            float(state["null"]),
-            state["decimals"],
-            dict(zip((int(code) for code in state["codes"]), state["texts"], strict=True)),
-            {(float(a), float(b)): begin for (a, b), begin in zip(ends, state["begin"], strict=True)},
-            state["nearest"],
-        )
 
 
 def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
@@ -234,6 +205,7 @@ def _nearest(drawn: Floats, values: Floats) -> Floats:
 _MOST_RECORDS = 2**31
 
 
+@stored("cluster-buckets")
 @dataclass(frozen=True, eq=False)
 class ClusterBuckets:
     """The buckets of one cluster.
@@ -257,6 +229,15 @@ class ClusterBuckets:
     count: Integers
     patch: bool = False
 
+    def __post_init__(self) -> None:
+        shape = (len(self.count), len(self.columns))
+        whole = self.count.dtype == np.int64 and self.count.ndim == 1 and bool((self.count >= 0).all())
+        ends = self.low.dtype == self.high.dtype == np.float64 and self.low.shape == self.high.shape == shape
+        if not (whole and ends and np.isfinite(self.low).all() and bool((self.low <= self.high).all())):
+            raise ValueError("ranges or counts that no bucket can have")
+        if int(self.count.sum()) > _MOST_RECORDS or not set(self.stitch) <= set(self.columns):
+            raise ValueError("more records, or other columns, than a table can have")
+
     def drawn(self, codings: Sequence[Coding], rng: np.random.Generator) -> Array:
         """Draw the records: for each and every column its value and the ends of its range."""
         low, high = np.repeat(self.low, self.count, axis=0), np.repeat(self.high, self.count, axis=0)
@@ -269,33 +250,6 @@ class ClusterBuckets:
                 step = 10.0**-coding.decimals
             made[:, place, 0] = _within(low[:, place], high[:, place], step, rng.random(len(low)))
         return made
-
-    def state(self) -> dict[str, Any]:
-        """Return the buckets for a model file."""
-        return {
-            "columns": list(self.columns),
-            "stitch": list(self.stitch),
-            "low": self.low,
-            "high": self.high,
-            "count": self.count,
-            "patch": self.patch,
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> ClusterBuckets:
-        """Make the buckets again from a model file; what cannot be buckets is refused before it is drawn from."""
-        own = cls(
-            tuple(state["columns"]), tuple(state["stitch"]), state["low"], state["high"], state["count"],
-            bool(state.get("patch", False)),
-        )  # fmt: skip
-        shape = (len(own.count), len(own.columns))
-        whole = own.count.dtype == np.int64 and own.count.ndim == 1 and bool((own.count >= 0).all())
-        ends = own.low.dtype == own.high.dtype == np.float64 and own.low.shape == own.high.shape == shape
-        if not (whole and ends and np.isfinite(own.low).all() and bool((own.low <= own.high).all())):
-            raise ValueError("ranges or counts that no bucket can have")
-        if int(own.count.sum()) > _MOST_RECORDS or not set(own.stitch) <= set(own.columns):
-            raise ValueError("more records, or other columns, than a table can have")
-        return own
 
 
 def drawn_table(

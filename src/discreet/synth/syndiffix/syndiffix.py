@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
+from discreet.synth.model_codec import stored, unstored
 from discreet.synth.syndiffix.column_clusters import Cluster, clusters_for, clusters_of_target, entropy_of
 from discreet.synth.syndiffix.persons_and_salts import (
     NOT_PRIVATE,
@@ -315,6 +316,8 @@ class Suppression:
     hidden: int
 
 
+@stored("fitted-syn-diffix")
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedSynDiffix(Fitted):
     """Buckets that records are drawn from.
 
@@ -328,23 +331,11 @@ class FittedSynDiffix(Fitted):
 
     why_none = NOT_PRIVATE
 
-    def __init__(
-        self,
-        like: Microdata,
-        rows: int,
-        *,
-        clusters: Sequence[ClusterBuckets],
-        codings: Sequence[Coding],
-        ranges: Sequence[tuple[float, float]],
-        suppression: Mapping[str, Suppression],
-        left_out: Mapping[str, str],
-    ) -> None:
-        super().__init__(like, rows)
-        self.clusters = list(clusters)
-        self.codings = list(codings)
-        self.ranges = list(ranges)
-        self.suppression = dict(suppression)
-        self.left_out = dict(left_out)
+    clusters: Sequence[ClusterBuckets]
+    codings: Sequence[Coding]
+    ranges: Sequence[tuple[float, float]]
+    suppression: Mapping[str, Suppression] = field(default_factory=dict, metadata=unstored())
+    left_out: Mapping[str, str]
 
     @property
     def total(self) -> int:
@@ -355,25 +346,3 @@ class FittedSynDiffix(Fitted):
         """Draw a table; it is empty where every range held too few people."""
         here, table = drawn_table(self.clusters, self.codings, self.ranges, stream)
         return decoded_table(here, sized(table, n, stream("order")), self.codings)
-
-    def state(self) -> dict[str, Any]:
-        """Return the model for a file."""
-        return {
-            "clusters": [own.state() for own in self.clusters],
-            "codings": [coding.state() for coding in self.codings],
-            "ranges": [list(ends) for ends in self.ranges],
-            "left_out": dict(self.left_out),
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
-        """Make the model again; what was suppressed is not in a model file."""
-        return cls(
-            like,
-            rows,
-            clusters=[ClusterBuckets.restored(own) for own in state["clusters"]],
-            codings=[Coding.restored(own) for own in state["codings"]],
-            ranges=[(float(low), float(high)) for low, high in state["ranges"]],
-            suppression={},
-            left_out=state["left_out"],
-        )
