@@ -18,8 +18,8 @@ from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata, require_microdata
 
-MOST_CELLS, SAMPLED = 10**8, 100_000
-"""Cells of a query that are held at once, and records of the sample that is drawn of a larger one."""
+SAMPLED = 100_000
+"""Records of the sample that is drawn of a query that is too large to hold."""
 _GROUPS = 10
 _T_OF_GROUPS = 2.262
 """The 97.5 percent point of Student's t with one degree of freedom fewer than groups."""
@@ -113,15 +113,6 @@ def of_sample(
 
     sizes = [(table.height, all_of) for table, all_of in zip(tables, many, strict=True)]
     return with_interval(found, without, sizes)
-
-
-def past_memory(original: Microdata, released: Microdata, most: int = MOST_CELLS) -> bool:
-    """Whether one of two files is a query that is too large to hold: known by a sample, or of so many cells."""
-    if any(engine.sample_of(data) is not None for data in (original, released)):
-        return True
-    if not (engine.is_lazy(original) and engine.is_lazy(released)):
-        return False
-    return max(engine.overview(data, ()).rows * len(data.columns) for data in (original, released)) > most
 
 
 def drawn_pair(
