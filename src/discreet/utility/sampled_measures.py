@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.arrays import Integers
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import KeyedDraws, Seed, generator
@@ -100,18 +99,11 @@ def of_sample(
     settings: Mapping[str, Any],
 ) -> Measure:
     """Say of how many records the answer of a sample is, and how far off its headline may be for that reason."""
-    ids = settings.get("ids")
-    tables = [engine.whole_frame(data) for data in sample]
-    tenths = [tenths_of(table, () if ids is None else (ids,)) for table in tables]
 
     def without(own: int) -> Measure:
-        rest = (
-            data.with_frame(table.filter(pl.Series(of != own)))
-            for data, table, of in zip(sample, tables, tenths, strict=True)
-        )
-        return measure(*rest, **settings)
+        return measure(*(without_tenth(data, own, settings.get("ids")) for data in sample), **settings)
 
-    sizes = [(table.height, all_of) for table, all_of in zip(tables, many, strict=True)]
+    sizes = [(engine.overview(data, ()).rows, all_of) for data, all_of in zip(sample, many, strict=True)]
     return with_interval(found, without, sizes)
 
 
@@ -146,10 +138,16 @@ def drawn_pair(
     return (original.with_frame(tables[0]), released.with_frame(tables[1])), many
 
 
-def tenths_of(table: pl.DataFrame, key: tuple[str, ...] = ()) -> Integers:
-    """Cut a sample into tenths, numbered from 0; records that are linked by a key fall into the same one."""
-    numbers = engine.record_numbers(table, key) if key else np.arange(table.height, dtype=np.uint64)
-    return KeyedDraws.of(0, "tenths of a sample").integers(numbers, _GROUPS)
+def without_tenth(data: Microdata, own: int, ids: str | None = None) -> Microdata:
+    """Leave out one tenth of a sample, numbered from 0; records that a column links fall into the same one."""
+    table = engine.whole_frame(data)
+    numbers = (
+        engine.record_numbers(table, (ids,))
+        if ids is not None and ids in table.columns
+        else np.arange(table.height, dtype=np.uint64)
+    )
+    tenths = KeyedDraws.of(0, "tenths of a sample").integers(numbers, _GROUPS)
+    return data.with_frame(table.filter(pl.Series(tenths != own)))
 
 
 def with_interval(
