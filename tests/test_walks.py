@@ -65,7 +65,7 @@ WALKS: dict[str, Walk] = {
     "assess": (
         lambda: (weighted(),),
         lambda data: assess(data, "public-use-file", seed=1, progress=False),
-        48,
+        42,
     ),
     "Plan": (
         lambda: (people(),),
@@ -80,7 +80,7 @@ WALKS: dict[str, Walk] = {
     "compare": (
         lambda: (people(), synthetic()),
         lambda data, made: compare(data, made, seed=1, progress=False),
-        74,
+        63,
     ),
     "Suppression": (lambda: (sensitive_table(),), lambda table: tables.Suppression().apply(table), 14),
 }

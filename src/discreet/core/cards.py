@@ -79,8 +79,8 @@ class OfFile:
         The place among the questions.
     sensitive, weight, roles
         The roles that columns must have.
-    population, population_size
-        Whether the population must be there as a file, or its size be known.
+    population_size
+        Whether the size of the population must be known.
     partition
         Whether it needs classes, which missing values as wildcards do not give.
     slow
@@ -94,7 +94,6 @@ class OfFile:
     order: int
     sensitive: bool = False
     weight: bool = False
-    population: bool = False
     population_size: bool = False
     partition: bool = True
     slow: bool = False
@@ -147,8 +146,8 @@ class OfPair:
         Whether it speaks of what the release costs or of what it gives away.
     usual
         Whether it is asked unless measures are named.
-    keys, sensitive, linked, models, target, two_columns
-        What must be there: named columns that both files have, linked records, a model, a target, two columns.
+    keys, sensitive, linked, two_columns
+        What must be there: named columns that both files have, linked records, two columns.
     judged_by_holdout
         Whether a rule on it can be judged only where there are people who were not used to make the release.
     one_type
@@ -175,8 +174,6 @@ class OfPair:
     keys: bool = False
     sensitive: bool = False
     linked: bool = False
-    models: bool = False
-    target: bool = False
     two_columns: bool = False
     judged_by_holdout: bool = False
     one_type: bool = False

@@ -11,11 +11,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.parameters import check, function_hints
 
 if TYPE_CHECKING:
@@ -147,6 +147,31 @@ def ask_each(measure: Callable[..., Measure], request: Request) -> list[Measure]
         measure(**{**files, released: one, **given, **request.settings})
         for one in (copies if apart else [copies])
     ]
+
+
+class Asked(Protocol):
+    """A question about one file or about two."""
+
+    def gap(self, case: Any, parameters: Mapping[str, Any], /) -> str | None:
+        """Say what is missing, or None when it can be asked."""
+
+    def answer(self, case: Any, parameters: Mapping[str, Any], /) -> Measure:
+        """Ask it."""
+
+
+def answer_of(
+    question: Asked, case: Any, settings: Mapping[str, Any], *, must: tuple[type[DiscreetError], ...] = ()
+) -> Measure | str:
+    """Ask a question; what cannot be answered for these files is said, unless such a refusal must end it all."""
+    gap = question.gap(case, settings)
+    if gap is not None:
+        return gap
+    try:
+        return question.answer(case, settings)
+    except must:
+        raise
+    except DiscreetError as error:
+        return str(error)
 
 
 def mean_of(measures: Sequence[Measure]) -> Measure:

@@ -95,14 +95,18 @@ from discreet.engine.classes import (
 )
 from discreet.engine.frames import collect as collect
 from discreet.engine.frames import declared_levels as declared_levels
+from discreet.engine.frames import drawn_from as drawn_from
 from discreet.engine.frames import engine_name as engine_name
 from discreet.engine.frames import has_places as has_places
 from discreet.engine.frames import has_row_order as has_row_order
 from discreet.engine.frames import in_declared_order as in_declared_order
 from discreet.engine.frames import is_lazy as is_lazy
+from discreet.engine.frames import known_by as known_by
 from discreet.engine.frames import like as like
 from discreet.engine.frames import need_record_key as need_record_key
+from discreet.engine.frames import sample_of as sample_of
 from discreet.engine.frames import scan as scan
+from discreet.engine.frames import whole_of as whole_of
 from discreet.engine.linked_records import THERE as THERE
 from discreet.engine.linked_records import added_up as added_up
 from discreet.engine.linked_records import linked_rows as linked_rows
@@ -117,6 +121,7 @@ from discreet.engine.rebuild import whole_frame as whole_frame
 from discreet.engine.rebuild import without_records as without_records
 from discreet.engine.record_batches import ByRecord as ByRecord
 from discreet.engine.record_batches import record_numbers as record_numbers
+from discreet.engine.resolved_roles import MOST_CELLS as MOST_CELLS
 from discreet.engine.resolved_roles import Overview as Overview
 from discreet.engine.resolved_roles import after_treatment as after_treatment
 from discreet.engine.resolved_roles import all_suppressed as all_suppressed
@@ -133,6 +138,7 @@ from discreet.engine.resolved_roles import resolve_sensitive as resolve_sensitiv
 from discreet.engine.resolved_roles import resolve_weight as resolve_weight
 from discreet.engine.resolved_roles import seldom_repeated as seldom_repeated
 from discreet.engine.resolved_roles import single_households as single_households
+from discreet.engine.resolved_roles import too_large as too_large
 from discreet.engine.resolved_roles import total as total
 from discreet.engine.resolved_roles import unit_column as unit_column
 from discreet.engine.resolved_roles import unit_in_words as unit_in_words
@@ -144,19 +150,7 @@ from discreet.engine.sampled_records import (
     chance_by_unit as chance_by_unit,
 )
 from discreet.engine.sampled_records import (
-    drawn_from as drawn_from,
-)
-from discreet.engine.sampled_records import (
-    known_by as known_by,
-)
-from discreet.engine.sampled_records import (
     record_sample as record_sample,
-)
-from discreet.engine.sampled_records import (
-    sample_of as sample_of,
-)
-from discreet.engine.sampled_records import (
-    whole_of as whole_of,
 )
 from discreet.engine.spark import spark_tasks as spark_tasks
 from discreet.engine.summary_statistics import added_correlations as added_correlations

@@ -24,6 +24,7 @@ from discreet.microdata import Microdata
 Lazy = nw.LazyFrame[Any]
 WHOSE = "\0whose"
 """The name under which a query finds whose the records are, where the column itself is no longer in the file."""
+_SAMPLE, _WHOLE = "a sample beside it", "the file it was drawn from"
 _SMALL = 10_000  # records of a file in memory that is kept as it was read
 T = TypeVar("T")
 
@@ -44,6 +45,38 @@ def engine_name(data: Microdata) -> str:
 def is_lazy(data: Microdata) -> bool:
     """Whether the file is a query that is not run yet, so that it may be larger than memory."""
     return isinstance(data.wrapped, nw.LazyFrame)
+
+
+def known_by(data: Microdata, sample: Microdata) -> Microdata:
+    """Return the same query, too large to hold, with a sample of it beside: measures count it where it is.
+
+    Examples
+    --------
+    >>> query = Microdata(pl.LazyFrame({"age": range(1000)}))
+    >>> sample_of(known_by(query, Microdata(pl.DataFrame({"age": [7, 8]})))).frame.height, sample_of(query)
+    (2, None)
+    """
+    found = data.with_roles()
+    found.memory.update({**data.memory, _SAMPLE: sample})
+    return found
+
+
+def sample_of(data: Microdata) -> Microdata | None:
+    """Return the sample that stands beside a query that is too large to hold."""
+    found: Microdata | None = data.memory.get(_SAMPLE)
+    return found
+
+
+def drawn_from(sample: Microdata, data: Microdata) -> Microdata:
+    """Let a sample know the file that it was drawn from, so that a measure can ask that file what samples get wrong."""
+    sample.memory[_WHOLE] = data
+    return sample
+
+
+def whole_of(data: Microdata) -> Microdata:
+    """Return the file that a sample was drawn from; a file that is none itself."""
+    found: Microdata = data.memory.get(_WHOLE, data)
+    return found
 
 
 def has_row_order(data: Microdata) -> bool:

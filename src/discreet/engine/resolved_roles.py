@@ -13,8 +13,20 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.core.wording import type_name
-from discreet.engine.frames import WHOSE, Lazy, collect, has_row_order, remembered, scan
+from discreet.engine.frames import (
+    WHOSE,
+    Lazy,
+    collect,
+    has_row_order,
+    is_lazy,
+    remembered,
+    sample_of,
+    scan,
+)
 from discreet.microdata import Microdata, require_microdata
+
+MOST_CELLS = 10**8
+"""Cells up to which a query is held, unless the user says how many records are."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,15 @@ def overview(data: Microdata, columns: Sequence[str]) -> Overview:
             "The file has columns but no records. Check the file, or the filter or query behind it."
         )
     return Overview(rows, {column: known[column] for column in columns})
+
+
+def too_large(*files: Microdata, most: int = MOST_CELLS) -> bool:
+    """Whether files are too large to hold: one is known by a sample, or all are queries and one has more cells."""
+    if any(sample_of(data) is not None for data in files):
+        return True
+    return all(is_lazy(data) for data in files) and any(
+        overview(data, ()).rows * len(data.columns) > most for data in files
+    )
 
 
 def resolve_keys(data: Microdata, keys: str | Sequence[str] | None = None) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.microdata import Microdata
 
 _CHOSEN = "discreet chosen"
-_SAMPLE, _WHOLE = "a sample beside it", "the file it was drawn from"
 _ROUNDS = 30
 
 
@@ -150,38 +149,6 @@ def record_sample(
     marked = made_lazily(source, work, key=() if together else tuple(key), purpose=purpose)
     kept = nw.from_native(marked).filter(nw.col(_CHOSEN)).drop(_CHOSEN)
     return whole_frame(Microdata(kept.to_native()))
-
-
-def known_by(data: Microdata, sample: Microdata) -> Microdata:
-    """Return the same query, too large to hold, with a sample of it beside: measures count it where it is.
-
-    Examples
-    --------
-    >>> query = Microdata(pl.LazyFrame({"age": range(1000)}))
-    >>> sample_of(known_by(query, Microdata(pl.DataFrame({"age": [7, 8]})))).frame.height, sample_of(query)
-    (2, None)
-    """
-    found = data.with_roles()
-    found.memory.update({**data.memory, _SAMPLE: sample})
-    return found
-
-
-def sample_of(data: Microdata) -> Microdata | None:
-    """Return the sample that stands beside a query that is too large to hold."""
-    found: Microdata | None = data.memory.get(_SAMPLE)
-    return found
-
-
-def drawn_from(sample: Microdata, data: Microdata) -> Microdata:
-    """Let a sample know the file that it was drawn from, so that a measure can ask that file what samples get wrong."""
-    sample.memory[_WHOLE] = data
-    return sample
-
-
-def whole_of(data: Microdata) -> Microdata:
-    """Return the file that a sample was drawn from; a file that is none itself."""
-    found: Microdata = data.memory.get(_WHOLE, data)
-    return found
 
 
 @dataclass(frozen=True)

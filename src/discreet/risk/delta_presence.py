@@ -38,7 +38,7 @@ from discreet.risk.equivalence_classes import (
         "population_records": Figure("Records of the population"),
         "k": Figure(words={"scenarios": "Smallest group in the population"}),
     },
-    assess=OfFile(12, population=True),
+    assess=OfFile(12),
 )
 @checked
 def k_map(
@@ -146,7 +146,7 @@ def k_map(
         "delta_max": Figure("Highest chance of being in the file", unit="share"),
     },
     columns={"presence": Figure("Chance of being in the file", unit="share")},
-    assess=OfFile(13, population=True),
+    assess=OfFile(13),
 )
 @checked
 def delta_presence(

@@ -248,7 +248,7 @@ def population(
         "value": Figure(unit="share", better="lower"),
         "expected_B": Figure("B on average over all samples of this size"),
     },
-    assess=OfFile(11, population=True),
+    assess=OfFile(11),
 )
 @checked
 def known_population(

@@ -209,7 +209,7 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
         "coefficients": Figure("Coefficients"),
         "coefficients_in_one_only": Figure("Coefficients that only one of the files has"),
     },
-    compare=OfPair(7, "utility", models=True),
+    compare=OfPair(7, "utility"),
     worst=OfWorst(5, _other_conclusions),
     pictures=_pictures,
 )

@@ -28,11 +28,11 @@ from discreet.utility.column_loss import (
 from discreet.utility.column_pictures import pictures_of_loss
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
-from discreet.utility.sampled_measures import MOST_CELLS, SAMPLED, drawn_pair, of_sample, past_memory
+from discreet.utility.sampled_measures import SAMPLED, drawn_pair, of_sample
 from discreet.utility.table_distances import Closed
 
 _MOST_NAMED = 5
-_MOST_CELLS, _SAMPLED = MOST_CELLS, SAMPLED
+_MOST_CELLS, _SAMPLED = engine.MOST_CELLS, SAMPLED
 
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def information_loss(
     """
     _checked(level, divisor, closed, groups)
     original.need_plain_names()
-    if past_memory(original, released, _MOST_CELLS):
+    if engine.too_large(original, released, most=_MOST_CELLS):
         asked = {name: value for name, value in locals().items() if name not in ("original", "released")}
         return _counted(original, released, asked)
     roles = original.roles

@@ -51,7 +51,7 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
     chapter="specific",
     place=4,
     figures={"value": Figure(better="lower"), "change": Figure(better="lower", summary=True)},
-    compare=OfPair(10, "utility", usual=False, target=True, one_type=True),
+    compare=OfPair(10, "utility", usual=False, one_type=True),
 )
 @checked
 def gini_change(
@@ -182,7 +182,7 @@ def gini_change(
     chapter="specific",
     place=3,
     figures={"value": Figure(better="lower"), "shift": Figure(better="lower", summary=True)},
-    compare=OfPair(9, "utility", usual=False, target=True, one_type=True),
+    compare=OfPair(9, "utility", usual=False, one_type=True),
     pictures=_importance_pictures,
 )
 @checked

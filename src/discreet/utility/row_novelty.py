@@ -28,7 +28,7 @@ from discreet.numerics.distance.boxes import Reach, reach_to_nearest
 from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import Agreed, compared_columns, plain_rows, side_by_side, stated_precision
 from discreet.risk.copy_counts import people_back
-from discreet.utility.sampled_measures import SAMPLED, drawn_pair, past_memory
+from discreet.utility.sampled_measures import SAMPLED, drawn_pair
 
 Scale = Literal["value", "range"]
 Files = tuple[Microdata, Microdata, Microdata | None]
@@ -291,7 +291,7 @@ def new_rows(
     [0.8, 0.6, 0.4, 0.4]
     """
     steps = _checked(tolerance, tolerances, scale)
-    if past_memory(original, released):
+    if engine.too_large(original, released):
         sample, _ = drawn_pair(original, released, SAMPLED, ids=None, seed=0)
         others = [released, *([] if holdout is None else [holdout])]
         asked = {

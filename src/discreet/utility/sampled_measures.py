@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.arrays import Integers
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import KeyedDraws, Seed, generator
@@ -18,8 +17,8 @@ from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata, require_microdata
 
-MOST_CELLS, SAMPLED = 10**8, 100_000
-"""Cells of a query that are held at once, and records of the sample that is drawn of a larger one."""
+SAMPLED = 100_000
+"""Records of the sample that is drawn of a query that is too large to hold."""
 _GROUPS = 10
 _T_OF_GROUPS = 2.262
 """The 97.5 percent point of Student's t with one degree of freedom fewer than groups."""
@@ -100,28 +99,12 @@ def of_sample(
     settings: Mapping[str, Any],
 ) -> Measure:
     """Say of how many records the answer of a sample is, and how far off its headline may be for that reason."""
-    ids = settings.get("ids")
-    tables = [engine.whole_frame(data) for data in sample]
-    tenths = [tenths_of(table, () if ids is None else (ids,)) for table in tables]
 
     def without(own: int) -> Measure:
-        rest = (
-            data.with_frame(table.filter(pl.Series(of != own)))
-            for data, table, of in zip(sample, tables, tenths, strict=True)
-        )
-        return measure(*rest, **settings)
+        return measure(*(without_tenth(data, own, settings.get("ids")) for data in sample), **settings)
 
-    sizes = [(table.height, all_of) for table, all_of in zip(tables, many, strict=True)]
+    sizes = [(engine.overview(data, ()).rows, all_of) for data, all_of in zip(sample, many, strict=True)]
     return with_interval(found, without, sizes)
-
-
-def past_memory(original: Microdata, released: Microdata, most: int = MOST_CELLS) -> bool:
-    """Whether one of two files is a query that is too large to hold: known by a sample, or of so many cells."""
-    if any(engine.sample_of(data) is not None for data in (original, released)):
-        return True
-    if not (engine.is_lazy(original) and engine.is_lazy(released)):
-        return False
-    return max(engine.overview(data, ()).rows * len(data.columns) for data in (original, released)) > most
 
 
 def drawn_pair(
@@ -155,10 +138,16 @@ def drawn_pair(
     return (original.with_frame(tables[0]), released.with_frame(tables[1])), many
 
 
-def tenths_of(table: pl.DataFrame, key: tuple[str, ...] = ()) -> Integers:
-    """Cut a sample into tenths, numbered from 0; records that are linked by a key fall into the same one."""
-    numbers = engine.record_numbers(table, key) if key else np.arange(table.height, dtype=np.uint64)
-    return KeyedDraws.of(0, "tenths of a sample").integers(numbers, _GROUPS)
+def without_tenth(data: Microdata, own: int, ids: str | None = None) -> Microdata:
+    """Leave out one tenth of a sample, numbered from 0; records that a column links fall into the same one."""
+    table = engine.whole_frame(data)
+    numbers = (
+        engine.record_numbers(table, (ids,))
+        if ids is not None and ids in table.columns
+        else np.arange(table.height, dtype=np.uint64)
+    )
+    tenths = KeyedDraws.of(0, "tenths of a sample").integers(numbers, _GROUPS)
+    return data.with_frame(table.filter(pl.Series(tenths != own)))
 
 
 def with_interval(

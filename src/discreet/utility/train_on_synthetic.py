@@ -43,7 +43,7 @@ _GRIDS: Mapping[str, dict[str, list[Any]]] = {
         "gap": Figure(better="lower", summary=True),
         "best_released": Figure(better="higher", summary=True),
     },
-    compare=OfPair(8, "utility", usual=False, target=True, one_type=True),
+    compare=OfPair(8, "utility", usual=False, one_type=True),
     study=OfStudy(6, {"learners": ["linear", "forest"]}),
 )
 @checked

@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.engine import MOST_CELLS
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
@@ -154,10 +155,6 @@ def _no_loss(name: str) -> str:
         f"'{name}' names people by itself, as far as can be seen: that the release lacks it is no loss (give it the "
         "role of an identifier)."
     )
-
-
-MOST_CELLS = 10**8
-"""Cells up to which a query is held, unless the user says how many records are."""
 
 
 def in_memory(data: Microdata, rows: int | None = None) -> Microdata:

@@ -15,13 +15,14 @@ from discreet._version import __version__
 from discreet.core.errors import DiscreetError
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
+from discreet.core.requests import answer_of
 from discreet.core.results import Assessment, Measure, Scenario
 from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
 from discreet.workflow.advice import next_steps
 from discreet.workflow.policy_judgment import check_policy, held_against
-from discreet.workflow.questions import Case, Question, by_name, intruder_cases
+from discreet.workflow.questions import Case, by_name, intruder_cases
 
 _RISKIEST = 10
 
@@ -95,14 +96,12 @@ def assess(
     measures: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
     for name, question in track(work, description="Assessing", progress=progress):
-        reason = question.gap(cases[name])
-        if reason is None:
-            answer = _asked(question, cases[name], rules)
-            if isinstance(answer, Measure):
-                measures[name][question.name] = answer
-                continue
-            reason = answer
-        skipped[name][question.name] = reason
+        # What is asked because some roles happen to be named may refuse; all else must not.
+        must = () if question.needs.roles else (DiscreetError,)
+        parameters = rules.parameters.get(question.name, {}) if rules else {}
+        question.check_parameters(parameters)
+        answer = answer_of(question, cases[name], parameters, must=must)
+        (skipped if isinstance(answer, str) else measures)[name][question.name] = answer  # type: ignore[assignment]
     found = {
         name: Scenario(
             name,
@@ -135,18 +134,6 @@ def _count_once(case: Case) -> None:
         with contextlib.suppress(DiscreetError):
             # What cannot be counted is said by the measure that needs it.
             engine.class_counts(data, keys, sensitive[0], case.missing)
-
-
-def _asked(question: Question, case: Case, policy: Policy | None) -> Measure | str:
-    """Ask a question. One that is asked because some roles happen to be named may refuse; its reason is given then."""
-    parameters = policy.parameters.get(question.name, {}) if policy else {}
-    if not question.needs.roles:
-        return question.answer(case, parameters)
-    question.check_parameters(parameters)
-    try:
-        return question.answer(case, parameters)
-    except DiscreetError as error:
-        return str(error)
 
 
 def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:

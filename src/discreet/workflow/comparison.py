@@ -11,6 +11,7 @@ from discreet import engine
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
+from discreet.core.requests import answer_of
 from discreet.core.results import Measure, Release, Scenario
 from discreet.core.verdicts import Verdict
 from discreet.engine import Missing
@@ -22,7 +23,7 @@ from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
 from discreet.workflow.comparison_results import ComparedRelease, Comparison
 from discreet.workflow.pair_questions import PairCase, PairQuestion, by_name, chosen
-from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
+from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.policy_judgment import cases_of, check_policy, held_against
 from discreet.workflow.shortcomings import worst_of
 
@@ -155,8 +156,8 @@ def compare(
         check_policy(rules)
     needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
     questions = chosen(measures, needed, rules.parameters if rules else {}, attacks=attacks)
-    if models is not None and not any(question.needs.models for question, *_ in questions):
-        questions += chosen([name for name, one in by_name().items() if one.needs.models], (), {})
+    if models is not None and not any(question.wants("formula") for question, *_ in questions):
+        questions += chosen([name for name, one in by_name().items() if one.wants("formula")], (), {})
     check_precision(precision, original.columns)
     coded = _names(categorical, original, "categorical")
     if ids is not None:
@@ -219,7 +220,9 @@ def _must(set_up: bool, question: PairQuestion, case: PairCase) -> tuple[type[Di
         return (DiscreetError,)
     whole = not case.files.alignment.only_original
     return (
-        (ColumnError, ParameterError) if question.needs.models and case.models is not None and whole else ()
+        (ColumnError, ParameterError)
+        if question.wants("formula") and case.models is not None and whole
+        else ()
     )
 
 

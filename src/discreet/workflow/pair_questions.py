@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Card, OfPair, all_cards
@@ -19,7 +19,7 @@ from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.utility.sampled_measures import tenths_of, with_interval
+from discreet.utility.sampled_measures import with_interval, without_tenth
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.questions import HOLDOUT, LABELS, MODEL, TARGET, Lack
 
@@ -56,11 +56,7 @@ class PairCase:
         """Leave a tenth of the records out, of linked files the same one."""
 
         def rest(data: Microdata | None) -> Microdata | None:
-            if data is None:
-                return None
-            table = engine.whole_frame(data)
-            key = (self.ids,) if self.ids is not None and self.ids in table.columns else ()
-            return data.with_frame(table.filter(pl.Series(tenths_of(table, key) != own)))
+            return None if data is None else without_tenth(data, own, self.ids)
 
         files = self.files
         original, copies = rest(files.original), tuple(rest(copy) for copy in files.copies)
@@ -159,6 +155,10 @@ class PairQuestion:
         """Whether it can be asked of files that are too large to hold, because it counts them where they are."""
         return self.card.work == "class-wise" or self.needs.any_size
 
+    def wants(self, setting: str, parameters: Mapping[str, Any] = MappingProxyType({})) -> bool:
+        """Whether it cannot do without a setting that nobody has named."""
+        return setting in self.card.takes.needed and setting not in parameters
+
     def gap(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
         if case.whole is not None:
@@ -178,9 +178,9 @@ class PairQuestion:
             return f"the release has labels of its own in {unread[0]!r}, and the files do not show what they stand for"
         if self.needs.linked and not case.linked:
             return "the records of the two files are not linked"
-        if self.needs.models and not (case.models or "formula" in parameters):
+        if self.wants("formula", parameters) and not case.models:
             return "no model was named: models=… in Python, --model on the command line"
-        if self.needs.target and "target" not in parameters:
+        if self.wants("target", parameters):
             return f"no target was named (measures={{'{self.name}': {{'target': …}}}})"
         if self.needs.two_columns and len(case.files.columns) < 2:
             return "it needs two columns or more"
@@ -195,9 +195,9 @@ class PairQuestion:
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
-        if self.needs.models and not (case.models or "formula" in parameters):
+        if self.wants("formula", parameters) and not case.models:
             return MODEL
-        if self.needs.target and "target" not in parameters:
+        if self.wants("target", parameters):
             return TARGET
         if self.needs.judged_by_holdout and case.files.holdout is None:
             return HOLDOUT

@@ -11,9 +11,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Words
-from discreet.core.errors import DiscreetError, InputError
+from discreet.core.errors import InputError
 from discreet.core.randomness import KeyedDraws, Seed, generator
-from discreet.core.results import Measure
 from discreet.core.roles import ROLES
 from discreet.engine import Missing
 from discreet.engine.comparable import as_text, plain_text
@@ -23,7 +22,7 @@ from discreet.engine.resolved_roles import unit_numbers
 from discreet.microdata import Microdata
 from discreet.workflow.aligning import AlignedFiles, agrees_by_row, align, in_memory
 from discreet.workflow.band_labels import cut_to, in_bands, length_of_cut
-from discreet.workflow.pair_questions import PairCase, PairQuestion
+from discreet.workflow.pair_questions import PairCase
 
 
 def pair_of(
@@ -82,25 +81,6 @@ def pair_of(
         return case
     counted = WholeFiles.of(files, held[1], original, copies, holdout)
     return case.a_sample_of(counted.files, counted.left_out)
-
-
-def answer_of(
-    question: PairQuestion,
-    case: PairCase,
-    settings: Mapping[str, Any],
-    *,
-    must: tuple[type[DiscreetError], ...] = (),
-) -> Measure | str:
-    """Ask a question; what cannot be answered for these files is said, unless such a refusal must end it all."""
-    gap = question.gap(case, settings)
-    if gap is not None:
-        return gap
-    try:
-        return question.answer(case, settings)
-    except DiscreetError as error:
-        if isinstance(error, must):
-            raise
-        return str(error)
 
 
 def with_roles_of(original: Microdata, released: Microdata) -> Microdata:

@@ -27,6 +27,7 @@ from discreet import engine
 from discreet.core.cards import measure_names
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.randomness import Seed
+from discreet.core.requests import answer_of
 from discreet.core.results import Measure, Release, Scenario
 from discreet.core.values import canonical_text
 from discreet.core.verdicts import Check, Unjudged, Verdict
@@ -35,7 +36,7 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
 from discreet.workflow.pair_questions import PairCase
-from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
+from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
 
 _AFTER_FAILURE = "no further look"
@@ -236,13 +237,7 @@ class _Bench:
             return "it is not computed on one file alone"
         if isinstance(case, str):
             return case
-        gap = question.gap(case)
-        if gap is not None:
-            return gap
-        try:
-            return question.answer(case, self.policy.parameters.get(measure, {}))
-        except DiscreetError as error:
-            return str(error)
+        return answer_of(question, case, self.policy.parameters.get(measure, {}))
 
 
 def _names_of_people(alone: Mapping[str, Case | str], original: Microdata | None) -> list[Check]:

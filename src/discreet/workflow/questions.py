@@ -45,11 +45,16 @@ class Question:
         """The name of the measure."""
         return self.card.name
 
-    def gap(self, case: Case) -> str | None:
+    @property
+    def of_population(self) -> bool:
+        """Whether it cannot be asked without a file of the population."""
+        return self.card.takes.files.get("population") in self.card.takes.needed
+
+    def gap(self, case: Case, _: Mapping[str, Any] | None = None) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
         if self.needs.sensitive and not case.data.roles.sensitive:
             return "no sensitive column was named"
-        if self.needs.population and case.population is None:
+        if self.of_population and case.population is None:
             return "no population file was given"
         if self.needs.partition and case.missing == "wildcard":
             return "missing values as wildcards give no classes, which this measure needs"
@@ -70,7 +75,7 @@ class Question:
 
     def input_lacking(self, case: Case) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the file itself lacks is a gap."""
-        if self.needs.population and case.population is None:
+        if self.of_population and case.population is None:
             return POPULATION
         if self.needs.population_size and case.population_size is None:
             return POPULATION_SIZE
@@ -82,7 +87,6 @@ class Question:
 
     def answer(self, case: Case, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question with the parameters of the policy."""
-        self.check_parameters(parameters)
         files: dict[FileRole, Any] = {"original": case.data, "population": case.population}
         defaults = {
             "missing": case.missing,
