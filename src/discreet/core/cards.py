@@ -22,7 +22,7 @@ from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
     from discreet.core.charts import Pictures
-    from discreet.core.findings import OfWorst
+    from discreet.core.findings import OfReleases, OfWorst
     from discreet.core.results import Measure
 
 
@@ -265,6 +265,8 @@ class Card:
         The numbers that a reader should remember.
     worst
         What it says where a comparison says what went wrong first.
+    releases
+        How it holds several releases side by side.
     pictures
         What draws its answers, the most telling picture first.
     """
@@ -289,6 +291,7 @@ class Card:
     study: OfStudy | None = None
     key_numbers: KeyNumbers | None = None
     worst: OfWorst | None = None
+    releases: OfReleases | None = None
     pictures: Pictures | None = None
 
     @property
@@ -335,6 +338,7 @@ def measure(
     study: OfStudy | None = None,
     key_numbers: KeyNumbers | None = None,
     worst: OfWorst | None = None,
+    releases: OfReleases | None = None,
     pictures: Pictures | None = None,
 ) -> Callable[[_Function], _Function]:
     """Give a measure its card; `Card` says what each entry is.
@@ -366,6 +370,7 @@ def measure(
             study=study,
             key_numbers=key_numbers,
             worst=worst,
+            releases=releases,
             pictures=pictures,
         )
         return function

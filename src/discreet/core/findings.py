@@ -81,3 +81,61 @@ class OfWorst:
     findings: Callable[[Measure, Beside], Iterable[Finding]]
     tables: Mapping[str, Rows] = field(default_factory=dict)
     nothing_differs: Callable[[Measure], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The figure of a release that a page shows large: what it counts, and a sentence about it or about the answer."""
+
+    figure: str
+    label: str
+    sentence: str | Callable[[Measure], str]
+
+
+@dataclass(frozen=True)
+class MapAxis:
+    """A figure on the risk-utility map.
+
+    Attributes
+    ----------
+    figure, words
+        The figure, and what the axis is called.
+    order
+        Of several costs (or risks) the first that all releases have is drawn.
+    original, guessing
+        The figures of the original itself, and of a guess without the release, to hold the releases against.
+    """
+
+    figure: str
+    words: str
+    order: int = 1
+    original: str = ""
+    guessing: str = ""
+
+
+@dataclass(frozen=True)
+class OfReleases:
+    """How a measure holds releases side by side.
+
+    Attributes
+    ----------
+    order
+        The place among the measures.
+    rows
+        The figures that stand side by side, and what they are called there.
+    headline
+        The figure that is shown large.
+    best_at
+        A figure by which the best release is named, and what that release is best at.
+    axis
+        The figure that is drawn on the map of costs and risks.
+    says_nothing
+        Whether the answer, beside the others, is no ground to compare releases.
+    """
+
+    order: int
+    rows: Mapping[str, str]
+    headline: Headline | None = None
+    best_at: tuple[str, str] | None = None
+    axis: MapAxis | None = None
+    says_nothing: Callable[[Measure, Mapping[str, Measure]], bool] | None = None

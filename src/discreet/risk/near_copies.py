@@ -12,7 +12,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -152,6 +152,15 @@ def _weight(share: float | None, times: float) -> float:
     },
     compare=OfPair(19, "risk", one_type=True, effort=2),
     worst=OfWorst(7, _who_comes_back),
+    releases=OfReleases(
+        9,
+        {"copied_share": "Copies of people, beyond chance"},
+        headline=Headline(
+            "copied_share",
+            "of the people come back",
+            "Whole or almost, of those who are like no other, beyond what chance gives.",
+        ),
+    ),
 )
 @checked
 def near_copies(
