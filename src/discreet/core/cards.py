@@ -22,7 +22,7 @@ from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
     from discreet.core.charts import Pictures
-    from discreet.core.findings import OfReleases, OfWorst
+    from discreet.core.findings import OfAdvice, OfReleases, OfWorst
     from discreet.core.results import Measure
 
 
@@ -263,6 +263,8 @@ class Card:
         How these ask it; None where they do not.
     key_numbers
         The numbers that a reader should remember.
+    advice
+        What it advises to do next with one file.
     worst
         What it says where a comparison says what went wrong first.
     releases
@@ -290,6 +292,7 @@ class Card:
     compare: OfPair | None = None
     study: OfStudy | None = None
     key_numbers: KeyNumbers | None = None
+    advice: OfAdvice | None = None
     worst: OfWorst | None = None
     releases: OfReleases | None = None
     pictures: Pictures | None = None
@@ -337,6 +340,7 @@ def measure(
     compare: OfPair | None = None,
     study: OfStudy | None = None,
     key_numbers: KeyNumbers | None = None,
+    advice: OfAdvice | None = None,
     worst: OfWorst | None = None,
     releases: OfReleases | None = None,
     pictures: Pictures | None = None,
@@ -369,6 +373,7 @@ def measure(
             compare=compare,
             study=study,
             key_numbers=key_numbers,
+            advice=advice,
             worst=worst,
             releases=releases,
             pictures=pictures,

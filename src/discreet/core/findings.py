@@ -1,6 +1,6 @@
-"""What a measure says about a release first, and how it holds several releases side by side.
+"""What a measure says about a release first, what it advises, and how it holds several releases side by side.
 
-A comparison of files (`discreet.compare`) reads it from the cards, so that it knows no measure by name.
+`discreet.compare` and `discreet.assess` read it from the cards, so that they know no measure by name.
 """
 
 from __future__ import annotations
@@ -50,11 +50,14 @@ class Beside:
         Whether the records of both files belong together.
     show_values
         Whether the reader may see data values.
+    keys
+        What the intruder is assumed to know.
     """
 
     measures: Mapping[str, Measure]
     linked: bool = False
     show_values: bool = False
+    keys: tuple[str, ...] = ()
 
 
 Rows = Callable[["Measure", Beside], Iterable[Mapping[str, Any]]]
@@ -81,6 +84,29 @@ class OfWorst:
     findings: Callable[[Measure, Beside], Iterable[Finding]]
     tables: Mapping[str, Rows] = field(default_factory=dict)
     nothing_differs: Callable[[Measure], bool] | None = None
+
+
+@dataclass(frozen=True)
+class OfAdvice:
+    """What a measure of one file advises to do next.
+
+    Attributes
+    ----------
+    order
+        The place among the steps.
+    steps
+        What would help, by this answer.
+    where_skipped
+        What would help where the question could not be asked.
+    standing_out
+        How many records stand out by their keys, by this answer. Where coarser keys can be proposed for them, the
+        proposal takes the place of ``steps``.
+    """
+
+    order: int
+    steps: Callable[[Measure, Beside], Iterable[str]]
+    where_skipped: str = ""
+    standing_out: Callable[[Measure], int] | None = None
 
 
 @dataclass(frozen=True)
