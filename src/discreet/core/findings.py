@@ -1,6 +1,6 @@
-"""What a measure says about a release first, what it advises, and how it holds several releases side by side.
+"""What a measure says about a release first, what it advises, what helps, and how releases stand side by side by it.
 
-`discreet.compare` and `discreet.assess` read it from the cards, so that they know no measure by name.
+The verbs of the front door read it from the cards, so that they know no measure by name.
 """
 
 from __future__ import annotations
@@ -107,6 +107,26 @@ class OfAdvice:
     steps: Callable[[Measure, Beside], Iterable[str]]
     where_skipped: str = ""
     standing_out: Callable[[Measure], int] | None = None
+
+
+@dataclass(frozen=True)
+class OfSynthesis:
+    """What can be done about a synthetic file that breaks a rule on a measure.
+
+    Attributes
+    ----------
+    by_donors
+        Whether values that are taken over from donors may be why, so that drawing them otherwise may help.
+    helped_by
+        What helps beyond that: larger groups of donors for sensitive columns, or other records in place of those that
+        seem to be one person.
+    would_give
+        What would have to give where nothing helps.
+    """
+
+    by_donors: bool = False
+    helped_by: Literal["", "larger groups", "other records"] = ""
+    would_give: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfFile, OfPair, measure
 from discreet.core.charts import Bars, Chart, Dots, Grid, Line, Lines, Row, part_shown
 from discreet.core.detail_rows import finite, number, rows_of
-from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -187,10 +187,10 @@ def _surface(found: Measure) -> Iterator[Chart]:
         "baseline": Figure("Right guesses without the file", unit="share"),
         "baseline_majority": Figure("Right if the commonest value is always guessed", unit="share"),
         "matched_records": Figure("People who can be looked up in the release"),
-        "learned": Figure("More than a blind guess", unit="share"),
+        "learned": Figure("More than a blind guess", unit="share", aim="learned"),
     },
     assess=OfFile(19, sensitive=True, slow=True),
-    compare=OfPair(13, "risk", keys=True, sensitive=True, effort=1),
+    compare=OfPair(13, "risk", at_once=True, by_group=True, keys=True, sensitive=True, effort=1),
     worst=OfWorst(9, _guessed_right),
     pictures=_pictures,
     releases=OfReleases(
@@ -205,6 +205,11 @@ def _surface(found: Measure) -> Iterator[Chart]:
             original="cap_original",
             guessing="baseline",
         ),
+    ),
+    synthesis=OfSynthesis(
+        by_donors=True,
+        helped_by="larger groups",
+        would_give="keys would have to be fewer or coarser, or a sensitive column coarser or left out",
     ),
 )
 @checked

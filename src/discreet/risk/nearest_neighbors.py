@@ -19,7 +19,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.charts import Line, Lines
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -207,6 +207,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
         ),
         axis=MapAxis("identical_share", "records equal to an original", order=4),
     ),
+    synthesis=OfSynthesis(by_donors=True),
 )
 @checked
 def neighbors(

@@ -11,7 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.findings import OfReleases
+from discreet.core.findings import OfReleases, OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -108,6 +108,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     ),
     pictures=pictures_of_loss,
     releases=OfReleases(1, {"loss": "Information lost"}),
+    synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
 )
 @checked
 def information_loss(

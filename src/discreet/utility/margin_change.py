@@ -159,7 +159,7 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
             ),
         ),
     ),
-    compare=OfPair(2, "utility"),
+    compare=OfPair(2, "utility", at_once=True),
     study=OfStudy(4),
     worst=OfWorst(1, _what_moved, {"variables": _columns_by_distance}),
     pictures=pictures_of_margins,

@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
+from discreet.core.findings import Beside, Finding, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -227,6 +227,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     study=OfStudy(9),
     worst=OfWorst(6, _who_comes_back),
     releases=OfReleases(11, {"new_share_exact": "New records"}),
+    synthesis=OfSynthesis(by_donors=True),
 )
 @checked
 def new_rows(

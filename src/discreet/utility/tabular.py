@@ -228,7 +228,7 @@ def _rounded(value: float | None) -> float | None:
             ),
         ),
     ),
-    compare=OfPair(3, "utility", settings=_in_a_comparison),
+    compare=OfPair(3, "utility", at_once=True, settings=_in_a_comparison),
     study=OfStudy(3),
     worst=OfWorst(
         2,
