@@ -10,11 +10,11 @@ import pytest
 from attack.populations import people
 
 from discreet import Microdata, attack
+from discreet.attack.attack_battery import Gains, labels_among
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Sequential
 from discreet.synth.methods.observed_values import Sample
 from discreet.synth.methods.tree_donors import Cart
-from discreet.workflow.attack_battery import Gains, labels_among
 from discreet.workflow.attacked_drafts import Closing, Try, chosen_of, worth_a_step
 from discreet.workflow.evaluation.study_data import Parts
 from discreet.workflow.evaluation.study_generators import Generator, Request

@@ -22,7 +22,7 @@ from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
     from discreet.core.charts import Pictures
-    from discreet.core.findings import OfWorst
+    from discreet.core.findings import OfAdvice, OfReleases, OfSynthesis, OfWorst
     from discreet.core.results import Measure
 
 
@@ -35,6 +35,10 @@ Unit = Literal["", "share", "percent"]
 Place = Literal["axis", "bars", "rule", "scenarios", "change"]
 """Where a figure goes by other words than its label: on the axis of a picture, beside bars, in a rule of a policy,
 where intruder scenarios stand side by side, and where a file stands before and after."""
+
+Aim = Literal["", "learned", "own values"]
+"""What a plan aims at for a rule on a figure: that less can be learned about people, or that values of one person only do
+not come back."""
 
 Work = Literal["", "row-wise", "class-wise", "whole-file"]
 """What must be in memory: nothing but the record itself, the table of classes, or the whole file."""
@@ -60,6 +64,8 @@ class Figure:
     words
         What it is called elsewhere. Only figures with words for ``"scenarios"`` or ``"change"`` are shown in these
         tables.
+    aim
+        What a plan aims at to keep a rule on it.
     """
 
     label: str = ""
@@ -67,6 +73,7 @@ class Figure:
     better: Better | None = None
     summary: bool = False
     words: Mapping[Place, str] = field(default_factory=dict)
+    aim: Aim = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +170,10 @@ class OfPair:
         data is it takes from a sample by itself, or leaves undefined, and says so.
     by_size
         Whether its headline depends on the number of records, so that a sample has another one than the whole files.
+    at_once
+        Whether the page asks it at once, and not only where a reader wants all that can be asked.
+    by_group
+        Whether a rule on it must also hold for who knows into which group a person was put, where keys were exchanged.
     settings
         Parameters that differ from the defaults of the measure, because here it is one of many; None takes away what
         the comparison would give.
@@ -182,6 +193,8 @@ class OfPair:
     effort: int = 3
     any_size: bool = False
     by_size: bool = False
+    at_once: bool = False
+    by_group: bool = False
     settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
 
 
@@ -260,8 +273,14 @@ class Card:
         How these ask it; None where they do not.
     key_numbers
         The numbers that a reader should remember.
+    advice
+        What it advises to do next with one file.
+    synthesis
+        What can be done about a synthetic file that breaks a rule on it.
     worst
         What it says where a comparison says what went wrong first.
+    releases
+        How it holds several releases side by side.
     pictures
         What draws its answers, the most telling picture first.
     """
@@ -285,7 +304,10 @@ class Card:
     compare: OfPair | None = None
     study: OfStudy | None = None
     key_numbers: KeyNumbers | None = None
+    advice: OfAdvice | None = None
+    synthesis: OfSynthesis | None = None
     worst: OfWorst | None = None
+    releases: OfReleases | None = None
     pictures: Pictures | None = None
 
     @property
@@ -331,7 +353,10 @@ def measure(
     compare: OfPair | None = None,
     study: OfStudy | None = None,
     key_numbers: KeyNumbers | None = None,
+    advice: OfAdvice | None = None,
+    synthesis: OfSynthesis | None = None,
     worst: OfWorst | None = None,
+    releases: OfReleases | None = None,
     pictures: Pictures | None = None,
 ) -> Callable[[_Function], _Function]:
     """Give a measure its card; `Card` says what each entry is.
@@ -362,7 +387,10 @@ def measure(
             compare=compare,
             study=study,
             key_numbers=key_numbers,
+            advice=advice,
+            synthesis=synthesis,
             worst=worst,
+            releases=releases,
             pictures=pictures,
         )
         return function

@@ -1,6 +1,6 @@
-"""What a measure says about a release first, and how it holds several releases side by side.
+"""What a measure says about a release first, what it advises, what helps, and how releases stand side by side by it.
 
-A comparison of files (`discreet.compare`) reads it from the cards, so that it knows no measure by name.
+The verbs of the front door read it from the cards, so that they know no measure by name.
 """
 
 from __future__ import annotations
@@ -50,11 +50,14 @@ class Beside:
         Whether the records of both files belong together.
     show_values
         Whether the reader may see data values.
+    keys
+        What the intruder is assumed to know.
     """
 
     measures: Mapping[str, Measure]
     linked: bool = False
     show_values: bool = False
+    keys: tuple[str, ...] = ()
 
 
 Rows = Callable[["Measure", Beside], Iterable[Mapping[str, Any]]]
@@ -81,3 +84,104 @@ class OfWorst:
     findings: Callable[[Measure, Beside], Iterable[Finding]]
     tables: Mapping[str, Rows] = field(default_factory=dict)
     nothing_differs: Callable[[Measure], bool] | None = None
+
+
+@dataclass(frozen=True)
+class OfAdvice:
+    """What a measure of one file advises to do next.
+
+    Attributes
+    ----------
+    order
+        The place among the steps.
+    steps
+        What would help, by this answer.
+    where_skipped
+        What would help where the question could not be asked.
+    standing_out
+        How many records stand out by their keys, by this answer. Where coarser keys can be proposed for them, the
+        proposal takes the place of ``steps``.
+    """
+
+    order: int
+    steps: Callable[[Measure, Beside], Iterable[str]]
+    where_skipped: str = ""
+    standing_out: Callable[[Measure], int] | None = None
+
+
+@dataclass(frozen=True)
+class OfSynthesis:
+    """What can be done about a synthetic file that breaks a rule on a measure.
+
+    Attributes
+    ----------
+    by_donors
+        Whether values that are taken over from donors may be why, so that drawing them otherwise may help.
+    helped_by
+        What helps beyond that: larger groups of donors for sensitive columns, or other records in place of those that
+        seem to be one person.
+    would_give
+        What would have to give where nothing helps.
+    """
+
+    by_donors: bool = False
+    helped_by: Literal["", "larger groups", "other records"] = ""
+    would_give: str = ""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The figure of a release that a page shows large: what it counts, and a sentence about it or about the answer."""
+
+    figure: str
+    label: str
+    sentence: str | Callable[[Measure], str]
+
+
+@dataclass(frozen=True)
+class MapAxis:
+    """A figure on the risk-utility map.
+
+    Attributes
+    ----------
+    figure, words
+        The figure, and what the axis is called.
+    order
+        Of several costs (or risks) the first that all releases have is drawn.
+    original, guessing
+        The figures of the original itself, and of a guess without the release, to hold the releases against.
+    """
+
+    figure: str
+    words: str
+    order: int = 1
+    original: str = ""
+    guessing: str = ""
+
+
+@dataclass(frozen=True)
+class OfReleases:
+    """How a measure holds releases side by side.
+
+    Attributes
+    ----------
+    order
+        The place among the measures.
+    rows
+        The figures that stand side by side, and what they are called there.
+    headline
+        The figure that is shown large.
+    best_at
+        A figure by which the best release is named, and what that release is best at.
+    axis
+        The figure that is drawn on the map of costs and risks.
+    says_nothing
+        Whether the answer, beside the others, is no ground to compare releases.
+    """
+
+    order: int
+    rows: Mapping[str, str]
+    headline: Headline | None = None
+    best_at: tuple[str, str] | None = None
+    axis: MapAxis | None = None
+    says_nothing: Callable[[Measure, Mapping[str, Measure]], bool] | None = None

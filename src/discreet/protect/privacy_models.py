@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,9 @@ from discreet.core.values import jsonable, named_among
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+
+if TYPE_CHECKING:
+    from discreet.policy import Rule
 
 __all__ = [
     "AlphaK",
@@ -485,3 +488,31 @@ def must_be_whole(value: Any, parameter: str, *, least: int) -> None:
     must_be_number(value, parameter, least=least)
     if value != int(value):
         raise ParameterError(f"{parameter} must be a whole number of at least {least}.")
+
+
+# What the rules of a policy ask of classes.
+
+
+def class_sizes_ruled(rule: Rule) -> Iterator[int]:
+    """Give the size that every class must have for a rule to hold; nothing where it asks for none."""
+    if rule.name in ("k_anonymity", "k_anonymity.k") and rule.at_least is not None:
+        yield math.ceil(rule.at_least)
+    if rule.name == "reidentification.prosecutor_max" and rule.at_most:
+        yield math.ceil(1 / rule.at_most - 1e-9)
+    if rule.name in ("uniqueness", "uniqueness.unique_share") and rule.at_most == 0:
+        yield 2
+
+
+def models_ruled(rule: Rule, column: str, given: Mapping[str, Any]) -> Iterator[PrivacyModel]:
+    """Give the models of a sensitive column that make a rule hold; ``given`` are the parameters of its measure."""
+    if rule.name in ("l_diversity", "l_diversity.l") and rule.at_least is not None:
+        shape = {name: given[name] for name in ("kind", "c") if name in given}
+        yield LDiversity(column, rule.at_least if shape else math.ceil(rule.at_least), **shape)
+    if rule.name == "l_diversity.best_guess" and rule.at_most is not None and rule.at_most < 1:
+        yield AlphaK(column, rule.at_most)
+    if rule.name in ("alpha_k", "alpha_k.alpha") and rule.at_most is not None and rule.at_most < 1:
+        shape = {name: given[name] for name in ("values", "common") if name in given}
+        yield AlphaK(column, rule.at_most, **shape)
+    if rule.name == "t_closeness" and rule.at_most is not None:
+        shape = {name: given[name] for name in ("distance", "ground") if name in given}
+        yield TCloseness(column, rule.at_most, **shape)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import KeyNumber
 from discreet.core.charts import Chart, Grid, Lines, Map, Place
-from discreet.core.figure_words import label_of, title_of, worded
+from discreet.core.figure_words import is_percentage, label_of, title_of, worded
 from discreet.core.results import Assessment, Scenario
-from discreet.core.wording import percent, shown
+from discreet.core.wording import shown
 from discreet.report import page_words
 from discreet.report.answer import Answer, answer_of
 from discreet.report.assessment_report import Finding, Part, Section, parts_of
 from discreet.report.excerpts import Excerpt
 from discreet.report.page_words import GLOSSARY, citations
 from discreet.report.templating import rendered, written_page
-from discreet.workflow.comparison_results import ComparedRelease, Comparison, easiest_to_guess
+from discreet.workflow.comparison_results import Axis, ComparedRelease, Comparison
 
 _NEEDED_WORDS = (
     "Hold-out",
@@ -99,52 +99,6 @@ def _provenance(comparison: Comparison) -> list[tuple[str, str]]:
 
 _PICTURES_A_KIND = 2
 _MOST_COLUMNS = 4
-_CARDS = (
-    (
-        "margins",
-        "max_distance",
-        "farthest that a column moved",
-        "Share of records; 0 % is the column as it was.",
-    ),
-    (
-        "tabular",
-        "mean_SPECKS",
-        "of the records in other cells",
-        "Mean over all tables of one and two columns: so many would have to change cells to make a table right.",
-    ),
-    (
-        "dependence",
-        "largest_change",
-        "largest change of a relation",
-        "On a scale from 0 to 1 (correlations: 2).",
-    ),
-    (
-        "pmse",
-        "ratio",
-        "times a correct synthesis",
-        "How well a tree tells the files apart: about 1 is ideal, below 3 good, below 10 acceptable.",
-    ),
-    (
-        "attribution",
-        "cap_released",
-        "of the guesses are right",
-        "By an intruder who looks people up by their keys.",
-    ),
-    ("replicated_uniques", "repU", "alone in both files", "A released record seems to be them."),
-    (
-        "near_copies",
-        "copied_share",
-        "of the people come back",
-        "Whole or almost, of those who are like no other, beyond what chance gives.",
-    ),
-    (
-        "neighbors",
-        "dcr_share_closer_than_holdout",
-        "closer to the original than to the hold-out",
-        "50 % is chance; clearly more says that the release has learned its people.",
-    ),
-    ("linkage", "linked_share", "of the records led back", "By who knows the original values of the keys."),
-)
 
 
 @dataclass(frozen=True)
@@ -213,22 +167,19 @@ def side_by_side(comparison: Comparison) -> Excerpt:
 def best_of(comparison: Comparison) -> list[str]:
     """Say which release does best in each respect; there is no total score on purpose."""
     told = []
-    for measure, figure, words in (
-        ("margins", "mean_distance", "columns by themselves"),
-        ("tabular", "mean_SPECKS", "tables of one and two columns"),
-        ("pmse", "ratio", "the file as a whole"),
-        ("compare_model", "overlap_mean", "the models that were named"),
-        ("attribution", "cap_released", "hiding sensitive values"),
-        ("replicated_uniques", "repU", "hiding people who are alone"),
-    ):
+    for card in comparison.cards:
+        if card.releases is None or card.releases.best_at is None:
+            continue
+        figure, words = card.releases.best_at
         held = {
             name: value
             for name, release in comparison.releases.items()
-            if (value := release.figure(measure, figure)) is not None
+            if (value := release.figure(card.name, figure)) is not None
         }
         if len(held) > 1:
-            best = (max if measure == "compare_model" else min)(held, key=lambda name: held[name])
-            told.append(f"Best at {words}: {best} ({worded(figure, held[best], measure=measure)}).")
+            wanted = card.figures.get(figure)
+            best = (max if wanted and wanted.better == "higher" else min)(held, key=lambda name: held[name])
+            told.append(f"Best at {words}: {best} ({worded(figure, held[best], measure=card.name)}).")
     return told
 
 
@@ -261,7 +212,7 @@ def _release(comparison: Comparison, release: ComparedRelease, part: Part, place
         anchor=f"release-{place}",
         name=release.name,
         answer=_answer(release),
-        cards=tuple(_cards(release)),
+        cards=tuple(_headlines(comparison, release)),
         worst=worst.sentences,
         tables=tuple((caption, table) for caption, table in tables if table.rows),
         alignment=tuple(release.alignment.sentences),
@@ -288,28 +239,17 @@ def _answer(release: ComparedRelease) -> Answer:
     return replace(answer, rows=tuple(replace(row, scenario="") for row in answer.rows))
 
 
-def _cards(release: ComparedRelease) -> list[KeyNumber]:
-    return [
-        KeyNumber(
-            worded(figure, _short(value), measure=measure),
-            label,
-            _guessing(release) if measure == "attribution" else sentence,
-        )
-        for measure, figure, label, sentence in _CARDS
-        if (value := release.figure(measure, figure)) is not None
-    ]
-
-
-def _guessing(release: ComparedRelease) -> str:
-    """Say what the share of right guesses is about, and what it must be held against."""
-    column = easiest_to_guess(release.measures["attribution"])
-    said = ["Of the sensitive column that is easiest to guess"] if column is None else [f"Of '{column}'"]
-    blind = release.figure("attribution", "baseline")
-    if blind is not None:
-        said.append(f"{percent(blind)} without the release")
-    matched = release.figure("attribution", "matched_share")
-    some = "" if matched is None or matched == 1 else f" {percent(matched)} of the people can be looked up."
-    return f"{'; '.join(said)}.{some}"
+def _headlines(comparison: Comparison, release: ComparedRelease) -> Iterator[KeyNumber]:
+    for card in comparison.cards:
+        shown_large = card.releases.headline if card.releases else None
+        value = release.figure(card.name, shown_large.figure) if shown_large else None
+        if shown_large and value is not None:
+            said = shown_large.sentence
+            yield KeyNumber(
+                worded(shown_large.figure, _short(value), measure=card.name),
+                shown_large.label,
+                said if isinstance(said, str) else said(release.measures[card.name]),
+            )
 
 
 def _fewer_pictures(finding: Finding) -> Finding:
@@ -373,47 +313,41 @@ _HEADINGS = {
 # The pictures of a comparison as a whole: the risk-utility map, and releases side by side.
 
 
-_IN_PERCENT = ("repU",)
-
-
 def map_of(comparison: Comparison) -> Map | None:
     """Draw what each release costs and what it gives away; None where there is no risk to draw."""
     axes = comparison.map_axes
     if axes is None:
         return None
     cost, risk = axes
-    places = [_place(release, cost[:2], risk[:2]) for release in comparison.releases.values()]
-    first = comparison.main
-    reference = {"cap_released": "cap_original", "repU": "UiO"}.get(risk[1])
-    held = first.figure(risk[0], reference) if reference else None
+    (measure, axis), first = risk, comparison.main
+    places = [_place(release, cost, risk) for release in comparison.releases.values()]
+    held = first.figure(measure, axis.original) if axis.original else None
     if held is not None:
-        places.append(Place("the original itself", 0.0, _scaled(held, risk[1]), reference=True))
-    blind = {"cap_released": "baseline", "linked_share": "guess_share"}.get(risk[1])
-    mark = first.figure(risk[0], blind) if blind else None
+        places.append(
+            Place("the original itself", 0.0, _scaled(held, measure, axis.original), reference=True)
+        )
     return Map(
         title="What each release costs, and what it gives away"
         if len(comparison.releases) > 1
         else "What the release costs, and what it gives away",
         places=tuple(places),
-        across="Cost: records in other cells, mean of all tables",
-        up=f"Risk: {risk[2][:1].lower()}{risk[2][1:].removesuffix(', percent')}",
+        across=f"Cost: {cost[1].words}",
+        up=f"Risk: {axis.words}",
         axis=(
             "Down and to the left is better; the original costs nothing and gives everything away"
             + ("" if comparison.policy is None else "; red is what does not meet the policy")
         ),
-        mark=mark,
+        mark=first.figure(measure, axis.guessing) if axis.guessing else None,
         mark_name="guessing without the release",
     )
 
 
-def _place(release: ComparedRelease, cost: tuple[str, ...], risk: tuple[str, ...]) -> Place:
-    return Place(
-        release.name,
-        release.figure(cost[0], cost[1]) or 0.0,
-        _scaled(release.figure(risk[0], risk[1]) or 0.0, risk[1]),
-        None if release.verdict is None else release.verdict.meets,
+def _place(release: ComparedRelease, *axes: Axis) -> Place:
+    cost, risk = (
+        _scaled(release.figure(measure, axis.figure) or 0.0, measure, axis.figure) for measure, axis in axes
     )
+    return Place(release.name, cost, risk, None if release.verdict is None else release.verdict.meets)
 
 
-def _scaled(value: float, figure: str) -> float:
-    return value / 100 if figure in _IN_PERCENT else value
+def _scaled(value: float, measure: str, figure: str) -> float:
+    return value / 100 if is_percentage(figure, measure=measure) else value

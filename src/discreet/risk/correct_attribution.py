@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfFile, OfPair, measure
 from discreet.core.charts import Bars, Chart, Dots, Grid, Line, Lines, Row, part_shown
 from discreet.core.detail_rows import finite, number, rows_of
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -52,6 +52,19 @@ def _guessed_right(found: Measure, beside: Beside) -> Iterator[Finding]:
             f"Who looks a person up by the keys guesses {named} right for {percent(right)} of those who can be looked "
             f"up{some}, against {percent(blind)} without the release.",
         )
+
+
+def _guesses_in_words(found: Measure) -> str:
+    """Say what the share of right guesses is about, and what it must be held against."""
+    column, blind = _easiest_to_guess(found), found.figures.get("baseline")
+    said = ["Of the sensitive column that is easiest to guess" if column is None else f"Of '{column}'"]
+    if isinstance(blind, int | float):
+        said.append(f"{percent(blind)} without the release")
+    matched = found.figures.get("matched_share")
+    some = ""
+    if isinstance(matched, int | float) and matched != 1:
+        some = f" {percent(matched)} of the people can be looked up."
+    return f"{'; '.join(said)}.{some}"
 
 
 def _easiest_to_guess(found: Measure) -> str | None:
@@ -174,12 +187,30 @@ def _surface(found: Measure) -> Iterator[Chart]:
         "baseline": Figure("Right guesses without the file", unit="share"),
         "baseline_majority": Figure("Right if the commonest value is always guessed", unit="share"),
         "matched_records": Figure("People who can be looked up in the release"),
-        "learned": Figure("More than a blind guess", unit="share"),
+        "learned": Figure("More than a blind guess", unit="share", aim="learned"),
     },
     assess=OfFile(19, sensitive=True, slow=True),
-    compare=OfPair(13, "risk", keys=True, sensitive=True, effort=1),
+    compare=OfPair(13, "risk", at_once=True, by_group=True, keys=True, sensitive=True, effort=1),
     worst=OfWorst(9, _guessed_right),
     pictures=_pictures,
+    releases=OfReleases(
+        7,
+        {"cap_released": "Right guesses"},
+        headline=Headline("cap_released", "of the guesses are right", _guesses_in_words),
+        best_at=("cap_released", "hiding sensitive values"),
+        axis=MapAxis(
+            "cap_released",
+            "sensitive values guessed right",
+            order=1,
+            original="cap_original",
+            guessing="baseline",
+        ),
+    ),
+    synthesis=OfSynthesis(
+        by_donors=True,
+        helped_by="larger groups",
+        would_give="keys would have to be fewer or coarser, or a sensitive column coarser or left out",
+    ),
 )
 @checked
 def attribution(

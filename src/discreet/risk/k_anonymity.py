@@ -14,6 +14,7 @@ from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, Caveat
 from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
@@ -45,6 +46,19 @@ def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
     yield KeyNumber(shown(found.value), f"record{several} in the smallest group", sentence)
 
 
+def records_almost_alone(found: Measure) -> int:
+    """Count the records in groups of one or two."""
+    return int(found.figures["records_below_3"] or 0)
+
+
+def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
+    if exposed := records_almost_alone(found):
+        yield (
+            f"Recode rare key values into groups, then suppress key cells in what remains of the {exposed:,} records "
+            "in groups of one or two."
+        )
+
+
 @measure(
     work="class-wise",
     question="How many people share the rarest combination of keys?",
@@ -65,6 +79,7 @@ def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
     },
     assess=OfFile(1, partition=False),
     key_numbers=KeyNumbers(2, _smallest_group),
+    advice=OfAdvice(2, _recode_and_suppress, standing_out=records_almost_alone),
 )
 @checked
 def k_anonymity(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -11,13 +11,29 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import company_parameters, heads_of
-from discreet.risk.k_anonymity import key_caveats, records_below
+from discreet.risk.k_anonymity import key_caveats, records_almost_alone, records_below
+
+
+def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
+    smallest, uniques = beside.measures.get("k_anonymity"), beside.measures.get("uniqueness")
+    if smallest is None or not records_almost_alone(smallest) or len(beside.keys) < 2:
+        return
+    best = found.detail["variables"]
+    key = best["key"][0] if hasattr(best, "columns") else "the strongest key"
+    before = uniques.figures["unique_share"] if uniques else None
+    after = found.figures["best_unique_share_without"]
+    if isinstance(before, float) and isinstance(after, float) and before > after:
+        yield (
+            f"Coarsen or drop '{key}' first: without it {percent(after)} of the records would be unique instead of "
+            f"{percent(before)}."
+        )
 
 
 @measure(
@@ -46,6 +62,7 @@ from discreet.risk.k_anonymity import key_caveats, records_below
         "unique_share_without": Figure("Share of records alone without this key", unit="share"),
     },
     assess=OfFile(4),
+    advice=OfAdvice(1, _coarsen_first),
 )
 @checked
 def key_contributions(

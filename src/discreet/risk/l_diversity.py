@@ -14,6 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown, type_name
@@ -42,6 +43,14 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
     )
     several = "" if found.value == 1 else "s"
     yield KeyNumber(shown(found.value), f"sensitive value{several} in the least varied group", sentence)
+
+
+def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
+    if alike := found.figures["homogeneous_records"]:
+        yield (
+            f"{alike:,} records are in groups where everyone has the same sensitive value. Merge such groups by "
+            "coarser keys, or perturb the sensitive column; k alone does not help."
+        )
 
 
 @measure(
@@ -75,6 +84,11 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
     columns={"entropy": Figure("Effective number of values (entropy)")},
     assess=OfFile(14, sensitive=True),
     key_numbers=KeyNumbers(5, _to_remember),
+    advice=OfAdvice(
+        3,
+        _merge_groups,
+        where_skipped="Name the sensitive columns: without them nobody knows what can be learned about a group.",
+    ),
 )
 @checked
 def l_diversity(

@@ -19,7 +19,7 @@ from discreet.core.cards import Figure, OfPair, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, figure_bars
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -141,6 +141,14 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
     compare=OfPair(18, "risk", linked=True, one_type=True, most=5_000, settings=_in_a_comparison),
     worst=OfWorst(10, _led_back),
     pictures=pictures_of_links,
+    releases=OfReleases(
+        12,
+        {"linked_share": "Led back"},
+        headline=Headline(
+            "linked_share", "of the records led back", "By who knows the original values of the keys."
+        ),
+        axis=MapAxis("linked_share", "records led back to their person", order=2, guessing="guess_share"),
+    ),
 )
 @checked
 def linkage(

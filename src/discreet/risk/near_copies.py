@@ -12,7 +12,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -126,6 +126,7 @@ def _weight(share: float | None, times: float) -> float:
         "telling_share": Figure(
             "Own values in the release, beyond chance",
             unit="share",
+            aim="own values",
             words={
                 "bars": "Values of their own",
                 "rule": "people whose own value is in the release, beyond chance",
@@ -137,6 +138,7 @@ def _weight(share: float | None, times: float) -> float:
         "largest_share": Figure(
             "Of the largest, with their value in the release beyond chance",
             unit="share",
+            aim="own values",
             words={
                 "bars": "Largest values",
                 "rule": "of the largest, with their value in the release, exactly or almost, beyond chance",
@@ -150,8 +152,22 @@ def _weight(share: float | None, times: float) -> float:
         "closer_low": Figure("Closer to the original than to the hold-out, at least"),
         "closer_high": Figure("Closer to the original than to the hold-out, at most"),
     },
-    compare=OfPair(19, "risk", one_type=True, effort=2),
+    compare=OfPair(19, "risk", at_once=True, one_type=True, effort=2),
     worst=OfWorst(7, _who_comes_back),
+    releases=OfReleases(
+        9,
+        {"copied_share": "Copies of people, beyond chance"},
+        headline=Headline(
+            "copied_share",
+            "of the people come back",
+            "Whole or almost, of those who are like no other, beyond what chance gives.",
+        ),
+    ),
+    synthesis=OfSynthesis(
+        by_donors=True,
+        would_give="columns whose values people have alone would have to be coarser or left out, or be drawn by a "
+        "method without donors (method 'parametric')",
+    ),
 )
 @checked
 def near_copies(

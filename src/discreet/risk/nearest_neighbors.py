@@ -19,7 +19,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.charts import Line, Lines
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -197,6 +197,17 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
     study=OfStudy(7),
     worst=OfWorst(8, _too_close),
     pictures=_pictures,
+    releases=OfReleases(
+        10,
+        {"dcr_share_closer_than_holdout": "Closer than to the hold-out"},
+        headline=Headline(
+            "dcr_share_closer_than_holdout",
+            "closer to the original than to the hold-out",
+            "50 % is chance; clearly more says that the release has learned its people.",
+        ),
+        axis=MapAxis("identical_share", "records equal to an original", order=4),
+    ),
+    synthesis=OfSynthesis(by_donors=True),
 )
 @checked
 def neighbors(

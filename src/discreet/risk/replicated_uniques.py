@@ -17,6 +17,7 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
 from discreet.core.citations import KOLB_2024, RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.errors import ParameterError
+from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure, Release, Step
 from discreet.core.wording import percent
@@ -68,8 +69,16 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
         "value": Figure(unit="percent", better="lower"),
         "repU": Figure(unit="percent", better="lower", summary=True),
     },
-    compare=OfPair(12, "risk", keys=True, effort=1),
+    compare=OfPair(12, "risk", at_once=True, keys=True, effort=1),
     pictures=_pictures,
+    releases=OfReleases(
+        8,
+        {"repU": "Alone in both files"},
+        headline=Headline("repU", "alone in both files", "A released record seems to be them."),
+        best_at=("repU", "hiding people who are alone"),
+        axis=MapAxis("repU", "people alone in both files", order=3, original="UiO"),
+    ),
+    synthesis=OfSynthesis(helped_by="other records", would_give="keys would have to be fewer or coarser"),
 )
 @checked
 def replicated_uniques(

@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.findings import OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
@@ -70,6 +71,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     compare=OfPair(14, "risk", keys=True, sensitive=True, effort=2, settings=_in_a_comparison),
     study=OfStudy(8),
     pictures=pictures_of_targets,
+    synthesis=OfSynthesis(by_donors=True),
 )
 @checked
 def disclosure(

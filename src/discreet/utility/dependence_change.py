@@ -16,7 +16,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.core.charts import Chart, Dots, Grid, Row
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
@@ -172,10 +172,20 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
             ),
         ),
     ),
-    compare=OfPair(4, "utility", two_columns=True, effort=2, any_size=True),
+    compare=OfPair(4, "utility", at_once=True, two_columns=True, effort=2, any_size=True),
     study=OfStudy(5),
     worst=OfWorst(3, _what_changed),
     pictures=_pictures,
+    releases=OfReleases(
+        4,
+        {"largest_change": "Largest change of a relation"},
+        headline=Headline(
+            "largest_change",
+            "largest change of a relation",
+            "On a scale from 0 to 1 (correlations: 2).",
+        ),
+    ),
+    synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
 )
 @checked
 def dependence(

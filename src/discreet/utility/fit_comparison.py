@@ -14,7 +14,7 @@ from discreet.core.charts import Dots, Row
 from discreet.core.citations import SNOKE_2018
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
 from discreet.core.number_arrays import called
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -212,6 +212,11 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
     compare=OfPair(7, "utility"),
     worst=OfWorst(5, _other_conclusions),
     pictures=_pictures,
+    releases=OfReleases(
+        6,
+        {"overlap_mean": "Overlap of intervals"},
+        best_at=("overlap_mean", "the models that were named"),
+    ),
 )
 @checked
 def compare_model(

@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.findings import OfReleases, OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -106,6 +107,8 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         any_size=True,
     ),
     pictures=pictures_of_loss,
+    releases=OfReleases(1, {"loss": "Information lost"}),
+    synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
 )
 @checked
 def information_loss(

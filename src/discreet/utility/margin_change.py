@@ -15,7 +15,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.core.citations import RAAB_2021
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -159,10 +159,20 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
             ),
         ),
     ),
-    compare=OfPair(2, "utility"),
+    compare=OfPair(2, "utility", at_once=True),
     study=OfStudy(4),
     worst=OfWorst(1, _what_moved, {"variables": _columns_by_distance}),
     pictures=pictures_of_margins,
+    releases=OfReleases(
+        2,
+        {"max_distance": "Worst column moved by"},
+        headline=Headline(
+            "max_distance",
+            "farthest that a column moved",
+            "Share of records; 0 % is the column as it was.",
+        ),
+        best_at=("mean_distance", "columns by themselves"),
+    ),
 )
 @checked
 def margins(

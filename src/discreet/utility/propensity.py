@@ -16,7 +16,7 @@ from discreet.core.charts import Bars, Chart, Line, Lines
 from discreet.core.citations import SNOKE_2018
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
@@ -200,6 +200,17 @@ def _scores(found: Measure) -> Iterator[Lines]:
     study=OfStudy(1, {"model": "cart", "n_perm": 20}),
     worst=OfWorst(4, _told_apart),
     pictures=_pictures,
+    releases=OfReleases(
+        5,
+        {"ratio": "Told apart by a tree (ratio)"},
+        headline=Headline(
+            "ratio",
+            "times a correct synthesis",
+            "How well a tree tells the files apart: about 1 is ideal, below 3 good, below 10 acceptable.",
+        ),
+        best_at=("ratio", "the file as a whole"),
+        says_nothing=is_blind,
+    ),
 )
 @checked
 def pmse(

@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -226,6 +226,8 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     compare=OfPair(20, "risk", one_type=True, effort=2, any_size=True),
     study=OfStudy(9),
     worst=OfWorst(6, _who_comes_back),
+    releases=OfReleases(11, {"new_share_exact": "New records"}),
+    synthesis=OfSynthesis(by_donors=True),
 )
 @checked
 def new_rows(

@@ -13,7 +13,7 @@ from discreet.core.charts import Bars, Chart, Grid
 from discreet.core.citations import RAAB_2021
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.findings import Beside, Finding, OfWorst
+from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -228,7 +228,7 @@ def _rounded(value: float | None) -> float | None:
             ),
         ),
     ),
-    compare=OfPair(3, "utility", settings=_in_a_comparison),
+    compare=OfPair(3, "utility", at_once=True, settings=_in_a_comparison),
     study=OfStudy(3),
     worst=OfWorst(
         2,
@@ -237,6 +237,17 @@ def _rounded(value: float | None) -> float | None:
         nothing_differs=_nothing_differs,
     ),
     pictures=_pictures,
+    releases=OfReleases(
+        3,
+        {"mean_SPECKS": "Records in other cells (mean of tables)", "max_S_pMSE": "Worst table (S_pMSE)"},
+        headline=Headline(
+            "mean_SPECKS",
+            "of the records in other cells",
+            "Mean over all tables of one and two columns: so many would have to change cells to make a table right.",
+        ),
+        best_at=("mean_SPECKS", "tables of one and two columns"),
+        axis=MapAxis("mean_SPECKS", "records in other cells, mean of all tables"),
+    ),
 )
 @checked
 def tabular(

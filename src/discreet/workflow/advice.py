@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -16,9 +16,10 @@ import numpy as np
 
 from discreet import engine
 from discreet.core.arrays import Integers
+from discreet.core.cards import Card, card_of
+from discreet.core.findings import Beside
 from discreet.core.results import Scenario
 from discreet.core.verdicts import Verdict
-from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.workflow.coding_ladders import Ladder, Rung, ladder_of
@@ -34,10 +35,14 @@ def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list
         steps.append(
             f"Drop the direct identifiers ({names}) or replace them with keyed pseudonyms before release."
         )
-    exposed = bool(main.measures["k_anonymity"].figures["records_below_3"])
+    cards = _advising(main)
+    exposed = any(
+        card.advice.standing_out(main.measures[card.name])
+        for card in cards
+        if card.advice and card.advice.standing_out and card.name in main.measures
+    )
     coarser = coarser_keys(data, main.keys) if exposed else None
-    steps += _about_keys(main, coarser)
-    steps += _about_sensitive(main)
+    steps += _by_measures(cards, main, coarser)
     steps += _commands(data, main, verdict, coarser)
     if verdict is None:
         steps.append(
@@ -59,50 +64,30 @@ def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list
     return steps
 
 
-def _about_keys(main: Scenario, coarser: CoarserKeys | None) -> list[str]:
-    steps = []
-    uniques, drivers = main.measures.get("uniqueness"), main.measures.get("key_contributions")
-    exposed = main.measures["k_anonymity"].figures["records_below_3"]
-    if exposed and drivers is not None and len(main.keys) > 1:
-        best = drivers.detail["variables"]
-        key = best["key"][0] if hasattr(best, "columns") else "the strongest key"
-        before = uniques.figures["unique_share"] if uniques else None
-        after = drivers.figures["best_unique_share_without"]
-        if isinstance(before, float) and isinstance(after, float) and before > after:
-            steps.append(
-                f"Coarsen or drop '{key}' first: without it {percent(after)} of the records would be unique "
-                f"instead of {percent(before)}."
+def _by_measures(cards: Sequence[Card], main: Scenario, coarser: CoarserKeys | None) -> Iterator[str]:
+    """Give the advice of the measures; a proposal for these very keys is worth more than a general one."""
+    beside = Beside(main.measures, keys=main.keys)
+    for card in cards:
+        if card.advice is None:
+            continue
+        if card.name not in main.measures:
+            yield from [card.advice.where_skipped] if card.advice.where_skipped else []
+        elif card.advice.standing_out and coarser is not None:
+            yield from coarser.sentences
+            fewer = f" instead of {coarser.alone:,}" if coarser.alone_then != coarser.alone else ", as now"
+            yield (
+                f"With that {coarser.alone_then:,} records would be alone with their keys{fewer}; suppress single key "
+                "cells in what remains."
             )
-    if coarser is not None:
-        steps += coarser.sentences
-        fewer = f" instead of {coarser.alone:,}" if coarser.alone_then != coarser.alone else ", as now"
-        steps.append(
-            f"With that {coarser.alone_then:,} records would be alone with their keys{fewer}; suppress single key "
-            "cells in what remains."
-        )
-    elif exposed:
-        steps.append(
-            f"Recode rare key values into groups, then suppress key cells in what remains of the {exposed:,} records "
-            "in groups of one or two."
-        )
-    return steps
+        else:
+            yield from card.advice.steps(main.measures[card.name], beside)
 
 
-def _about_sensitive(main: Scenario) -> list[str]:
-    diversity = main.measures.get("l_diversity")
-    if diversity is None:
-        if "l_diversity" in main.skipped:
-            return [
-                "Name the sensitive columns: without them nobody knows what can be learned about a group."
-            ]
-        return []
-    alike = diversity.figures["homogeneous_records"]
-    if alike:
-        return [
-            f"{alike:,} records are in groups where everyone has the same sensitive value. Merge such groups by "
-            "coarser keys, or perturb the sensitive column; k alone does not help."
-        ]
-    return []
+def _advising(main: Scenario) -> list[Card]:
+    """Give the cards that have advice for what was asked or left out, in their order."""
+    named = (*main.measures, *main.skipped)
+    cards = [card for name in named if (card := card_of(name)) and card.advice]
+    return sorted(cards, key=lambda card: card.advice.order if card.advice else 0)
 
 
 def _commands(

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from discreet.attack.attack_battery import BY_NUMBERS, BY_WHOLE_RECORDS, Gains, attacked, labels_among
 from discreet.core.progress import track
 from discreet.microdata import Microdata
 from discreet.synth import Fitted, Sequential
@@ -16,7 +17,6 @@ from discreet.synth.methods.observed_values import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.sequential.sequential import Smoothing
 from discreet.utility.tabular import tabular
-from discreet.workflow.attack_battery import Gains, attacked, labels_among
 
 FEWEST = 100
 _TRIES = 12
@@ -199,8 +199,6 @@ BLURS: tuple[Smoothing, ...] = ("between", "adaptive")
 SHARED = (10, 20, 40)
 LEAVES = (20, 60, 120, 200, 500)
 _ROOM = 6  # times as many records in a leaf as must share a label
-_NUMBERS = "univariate"
-_ON_LEAVES = ("linkability", "membership")
 
 
 @dataclass(frozen=True)
@@ -265,9 +263,9 @@ class Closing:
         if way in before.grown:
             wider = before._wider([way])
             return self if wider is None else self._grown_to(wider.leaves)
-        if way == _NUMBERS and before.numbers and before.blur != BLURS[-1]:
+        if way in BY_NUMBERS and before.numbers and before.blur != BLURS[-1]:
             return replace(self, blur=_after(BLURS, before.blur))
-        if way not in _ON_LEAVES and before.labels and before.shared_by == 1:
+        if way not in BY_WHOLE_RECORDS and before.labels and before.shared_by == 1:
             return self._sharing(SHARED[0])
         if before.numbers and before.blur is None:
             return replace(self, blur=BLURS[0])

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.core.cards import Card, card_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.figure_words import title_of, worded
+from discreet.core.findings import MapAxis, Side
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Verdict
@@ -27,31 +29,8 @@ __all__ = ["Alignment", "ComparedRelease", "Comparison", "Figures", "Worst"]
 Figures = tuple[str, str, str]
 """Measure, figure, and what it is called where releases stand side by side."""
 
-SIDE_BY_SIDE: tuple[Figures, ...] = (
-    ("information_loss", "loss", "Information lost"),
-    ("margins", "max_distance", "Worst column moved by"),
-    ("tabular", "mean_SPECKS", "Records in other cells (mean of tables)"),
-    ("tabular", "max_S_pMSE", "Worst table (S_pMSE)"),
-    ("dependence", "largest_change", "Largest change of a relation"),
-    ("pmse", "ratio", "Told apart by a tree (ratio)"),
-    ("compare_model", "overlap_mean", "Overlap of intervals"),
-    ("attribution", "cap_released", "Right guesses"),
-    ("replicated_uniques", "repU", "Alone in both files"),
-    ("near_copies", "copied_share", "Copies of people, beyond chance"),
-    ("neighbors", "dcr_share_closer_than_holdout", "Closer than to the hold-out"),
-    ("new_rows", "new_share_exact", "New records"),
-    ("linkage", "linked_share", "Led back"),
-)
-"""The figures that are put side by side, what the release costs before what it gives away."""
-
-_RISKS: tuple[Figures, ...] = (
-    ("attribution", "cap_released", "Sensitive values guessed right"),
-    ("linkage", "linked_share", "Records led back to their person"),
-    ("replicated_uniques", "repU", "People alone in both files, percent"),
-    ("neighbors", "identical_share", "Records equal to an original"),
-)
-_BADLY = 3.0
-_COST = ("tabular", "mean_SPECKS", "Records that would have to change cells, mean of all tables")
+Axis = tuple[str, MapAxis]
+"""Measure, and its figure on the risk-utility map."""
 
 
 @dataclass(frozen=True)
@@ -145,24 +124,13 @@ class ComparedRelease:
         return {**self.utility, **self.risk}
 
     def figure(self, measure: str, figure: str) -> float | None:
-        """Look a figure up; None where it was not computed, is undefined, or says nothing.
-
-        A tree that finds no first question gives a pMSE of 0 also where tables differ: that is no praise.
-        """
-        held = self.measures.get(measure)
-        if held is not None and measure == "pmse" and self.tree_is_blind:
+        """Look a figure up; None where it was not computed, is undefined, or is no ground to compare releases."""
+        held, card = self.measures.get(measure), card_of(measure)
+        silent = card.releases.says_nothing if card and card.releases else None
+        if held is None or (silent and silent(held, self.measures)):
             return None
-        value = None if held is None else held.figures.get(figure)
+        value = held.figures.get(figure)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    @property
-    def tree_is_blind(self) -> bool:
-        """Whether the tree of the propensity found nothing although tables of two columns differ."""
-        tree, tables = self.measures.get("pmse"), self.measures.get("tabular")
-        if tree is None or tables is None or tree.figures.get("leaves") not in (1, 1.0):
-            return False
-        worst = tables.figures.get("max_S_pMSE")
-        return isinstance(worst, int | float) and worst >= _BADLY
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release, ready for JSON."""
@@ -278,24 +246,40 @@ class Comparison:
         ]
 
     @property
+    def cards(self) -> list[Card]:
+        """The cards of the measures that hold releases side by side, in their order."""
+        names = dict.fromkeys(name for release in self.releases.values() for name in release.measures)
+        cards = [card for name in names if (card := card_of(name)) and card.releases]
+        return sorted(cards, key=lambda card: card.releases.order if card.releases else 0)
+
+    @property
     def shared_figures(self) -> list[Figures]:
-        """Those of the usual figures that at least one release has."""
+        """Those of the usual figures that at least one release has, what it costs before what it gives away."""
         return [
-            item
-            for item in SIDE_BY_SIDE
-            if any(release.figure(*item[:2]) is not None for release in self.releases.values())
+            (card.name, figure, label)
+            for card in self.cards
+            for figure, label in (card.releases.rows if card.releases else {}).items()
+            if any(release.figure(card.name, figure) is not None for release in self.releases.values())
         ]
 
     @property
-    def map_axes(self) -> tuple[Figures, Figures] | None:
-        """The figures of the risk-utility map: the cost, and the first risk that all releases have."""
-        for risk in _RISKS:
-            if all(
-                release.figure(*risk[:2]) is not None and release.figure(*_COST[:2]) is not None
-                for release in self.releases.values()
-            ):
-                return _COST, risk
-        return None
+    def map_axes(self) -> tuple[Axis, Axis] | None:
+        """The axes of the risk-utility map: of the costs, and of the risks, the first that all releases have."""
+        cost, risk = self._axis("utility"), self._axis("risk")
+        return (cost, risk) if cost and risk else None
+
+    def _axis(self, side: Side) -> Axis | None:
+        axes = [
+            (card.name, card.releases.axis)
+            for card in self.cards
+            if card.releases and card.releases.axis and card.compare and card.compare.side == side
+        ]
+        there = (
+            (name, axis)
+            for name, axis in sorted(axes, key=lambda one: one[1].order)
+            if all(release.figure(name, axis.figure) is not None for release in self.releases.values())
+        )
+        return next(there, None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return one JSON-ready document; the first release stands at the top, the others under ``releases``."""
@@ -358,17 +342,6 @@ class Comparison:
             )
         parts += [f"<p>{html.escape(self.not_judged)}</p>"] if self.not_judged else []
         return "".join(parts)
-
-
-def easiest_to_guess(attribution: Measure) -> str | None:
-    """Name the sensitive column that the headline of an attribution is about."""
-    import narwhals as nw
-
-    if "variables" not in attribution.detail:
-        return None
-    frame: Any = nw.from_native(attribution.detail["variables"])
-    first: dict[str, Any] = next(iter(frame.head(1).iter_rows(named=True)), {})
-    return None if first.get("sensitive") is None else str(first["sensitive"])
 
 
 def _told(release: ComparedRelease, *, titled: bool) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.core.cards import card_of
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.staging import scratch_folder
 from discreet.core.results import Scenario
@@ -121,9 +122,7 @@ class Bench:
 
     def _learned_by_group(self, made: Microdata) -> list[Check]:
         """Check what the group of a person gives away, as far as that breaks a rule about looking people up."""
-        from discreet.risk import attribution
-
-        rules = [rule for rule in self.policy.comparison if rule.measure == "attribution"]
+        rules = [rule for rule in self.policy.comparison if _is_asked_by_group(rule.measure)]
         keys = [key for key in self.data.roles.keys if key in made.schema]
         secret = [name for name in self.data.roles.sensitive if name in made.schema]
         before, after = engine.collect(self.data, keys), engine.collect(made, keys)
@@ -132,12 +131,14 @@ class Bench:
         told = self.data.with_frame(
             engine.rebuilt(self.data, {key: after[key] for key in keys}), same_records=True
         )
-        asked = attribution(
-            told, made, keys=keys, sensitive=secret, **self.policy.parameters.get("attribution", {})
-        )
-        checks = [
-            rule.check(Scenario(MAIN, (), {"attribution": asked}), table="comparison") for rule in rules
-        ]
+        asked = {
+            name: card.function(
+                told, made, keys=keys, sensitive=secret, **self.policy.parameters.get(name, {})
+            )
+            for name in dict.fromkeys(rule.measure for rule in rules)
+            if (card := card_of(name))
+        }
+        checks = [rule.check(Scenario(MAIN, (), asked), table="comparison") for rule in rules]
         return [
             replace(check, reason=f"{check.reason} for who knows the group of a person")
             for check in checks
@@ -228,6 +229,11 @@ def _tried_elsewhere(about: tuple[Any, ...], name: str, plan: Plan, most: float)
         _HELD[file] = Microdata(pl.read_ipc(file), **roles, metadata=metadata)
     bench = Bench(_HELD[file], policy, weights, untouched, seed, may_erase)
     return bench.tried(name, plan, most)
+
+
+def _is_asked_by_group(measure: str) -> bool:
+    card = card_of(measure)
+    return card is not None and card.compare is not None and card.compare.by_group
 
 
 def _exchanged(before: pl.Series, after: pl.Series) -> bool:

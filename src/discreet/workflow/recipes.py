@@ -6,13 +6,14 @@ What it aims at are the rules of a policy, and numbers that one person has alone
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.cards import Aim, card_of
 from discreet.policy import Policy, Rule
 from discreet.protect import (
     AlphaK,
@@ -30,7 +31,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
-from discreet.protect.privacy_models import PrivacyModel
+from discreet.protect.privacy_models import PrivacyModel, class_sizes_ruled, models_ruled
 from discreet.workflow.coding_ladders import Ladder
 from discreet.workflow.column_coding import CUT, GROUP, coding_steps, plainly_named
 
@@ -167,7 +168,6 @@ def _number_steps(numbers: Mapping[str, tuple[float, float]]) -> list[Treatment]
 # when a plan was tried.
 
 
-_OWN = ("near_copies.telling_share", "near_copies.largest_share")
 _LARGEST = 200
 _WITH_EASE = (
     0.7  # the part of a limit on the distance from the file that values dealt out as well as can be may take
@@ -306,38 +306,22 @@ def aims_of(policy: Policy, sensitive: Sequence[str]) -> Aims:
     >>> aims.k, [model.name for model in aims.models]
     (10, ['l-diversity', 't-closeness'])
     """
-    k = max([1, *(company for rule in policy.rules for company in _company(rule))])
+    k = max([1, *(size for rule in policy.rules for size in class_sizes_ruled(rule))])
     models = [
-        model for rule in policy.rules for column in sensitive for model in _model(rule, column, policy)
+        model
+        for rule in policy.rules
+        for column in sensitive
+        for model in models_ruled(rule, column, policy.parameters.get(rule.measure, {}))
     ]
-    learned = [rule.at_most for rule in policy.comparison if rule.name == "attribution.learned"]
-    own = any(rule.name in _OWN for rule in policy.comparison)
+    learned = [rule.at_most for rule in policy.comparison if _aim(rule) == "learned"]
+    own = any(_aim(rule) == "own values" for rule in policy.comparison)
     return Aims(k, tuple(models), min([1.0, *(limit for limit in learned if limit is not None)]), own)
 
 
-def _company(rule: Rule) -> Iterator[int]:
-    if rule.name in ("k_anonymity", "k_anonymity.k") and rule.at_least is not None:
-        yield math.ceil(rule.at_least)
-    if rule.name == "reidentification.prosecutor_max" and rule.at_most:
-        yield math.ceil(1 / rule.at_most - 1e-9)
-    if rule.name in ("uniqueness", "uniqueness.unique_share") and rule.at_most == 0:
-        yield 2
-
-
-def _model(rule: Rule, column: str, policy: Policy) -> Iterator[PrivacyModel]:
-    given = policy.parameters.get(rule.measure, {})
-    if rule.name in ("l_diversity", "l_diversity.l") and rule.at_least is not None:
-        shape = {name: given[name] for name in ("kind", "c") if name in given}
-        yield LDiversity(column, rule.at_least if shape else math.ceil(rule.at_least), **shape)
-    if rule.name == "l_diversity.best_guess" and rule.at_most is not None and rule.at_most < 1:
-        yield AlphaK(column, rule.at_most)
-    if rule.name in ("alpha_k", "alpha_k.alpha") and rule.at_most is not None and rule.at_most < 1:
-        shape = {name: given[name] for name in ("values", "common") if name in given}
-        yield AlphaK(column, rule.at_most, **shape)
-    if rule.name == "t_closeness" and rule.at_most is not None:
-        yield TCloseness(
-            column, rule.at_most, **{name: given[name] for name in ("distance", "ground") if name in given}
-        )
+def _aim(rule: Rule) -> Aim:
+    card = card_of(rule.measure)
+    figure = card.figure(rule.figure) if card else None
+    return figure.aim if figure else ""
 
 
 # Which numbers does one person have alone, such as an income to the cent, and how far must they be rounded?

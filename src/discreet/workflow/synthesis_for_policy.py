@@ -17,6 +17,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.cards import card_of
+from discreet.core.findings import OfSynthesis
 from discreet.core.randomness import Seed
 from discreet.core.results import Step
 from discreet.core.verdicts import Verdict
@@ -32,18 +34,7 @@ from discreet.workflow.synthesis_within_risk import SynthesisWithinRisk, synthes
 
 _SENSITIVE_LEAVES = (25, 100)
 _LARGER_LEAVES = (15, 40)
-_ATTRIBUTION = "attribution"
-_LOOKALIKES = "replicated_uniques"
 _SPARE = 1.03
-_BY_DONORS = ("near_copies", _ATTRIBUTION, "new_rows", "disclosure", "neighbors")
-_WOULD_GIVE = {
-    _ATTRIBUTION: "keys would have to be fewer or coarser, or a sensitive column coarser or left out",
-    "replicated_uniques": "keys would have to be fewer or coarser",
-    "near_copies": "columns whose values people have alone would have to be coarser or left out, or be drawn by a "
-    "method without donors (method 'parametric')",
-    "information_loss": "the columns would have to be coarser beforehand, or the limit wider",
-    "dependence": "the columns would have to be coarser beforehand, or the limit wider",
-}
 _ELSE = "the columns it speaks of would have to be coarser or left out, or the limit wider"
 
 
@@ -97,7 +88,7 @@ class SynthesisForPolicy:
         """What stands in the way of the policy after all steps, and what would have to give."""
         failed = {check.measure: check for v in self.verdicts for check in v.checks if check.passed is False}
         return tuple(
-            f"No step was enough for this rule: {check.reason}. To meet it, {_WOULD_GIVE.get(measure, _ELSE)}."
+            f"No step was enough for this rule: {check.reason}. To meet it, {_help_for(measure).would_give or _ELSE}."
             for measure, check in failed.items()
         )
 
@@ -183,7 +174,7 @@ def _stages(
             f"Numbers that nearly every record has for itself were blurred (smoothing{instead}): {_named(blurred)}.",
         )
         yield done, chosen
-    if _ATTRIBUTION in _failed(found):
+    if any(_help_for(measure).helped_by == "larger groups" for measure in _failed(found)):
         for leaf in _SENSITIVE_LEAVES:
             columns = _drawn_from_less(data, chosen, leaf)
             if columns:
@@ -291,7 +282,8 @@ def _tried(
             logs.append(log)
             continue
         verdict = judge(file, policy, data, seed=root)
-        if any(check.measure == _LOOKALIKES and check.passed is False for check in verdict.checks):
+        broken = [check.measure for check in verdict.checks if check.passed is False]
+        if any(_help_for(measure).helped_by == "other records" for measure in broken):
             file, log = _without_lookalikes(made, data, fitted, root + number)
             verdict = judge(file, policy, data, seed=root)
             gone = sum(step.removed_records for step in log)
@@ -342,4 +334,9 @@ def _failed(found: SynthesisForPolicy) -> list[str]:
 
 
 def _is_by_donors(found: SynthesisForPolicy) -> bool:
-    return bool(set(_failed(found)) & set(_BY_DONORS))
+    return any(_help_for(measure).by_donors for measure in _failed(found))
+
+
+def _help_for(measure: str) -> OfSynthesis:
+    card = card_of(measure)
+    return (card.synthesis if card else None) or OfSynthesis()

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.attack.attack_battery import Gains
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -27,7 +28,6 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.side_by_side import names_checked
 from discreet.synth import Fitted, Sequential
 from discreet.synth.synthesizer import seed_of
-from discreet.workflow.attack_battery import Gains
 from discreet.workflow.attacked_drafts import FEWEST, Scene, closed, distance_of, foremost, frontier_of, holds
 
 DEFAULT_LIMIT = 0.05

@@ -28,7 +28,7 @@ from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.assessment import assess
 from discreet.workflow.pairing import with_roles_of
 from discreet.workflow.policy_judgment import judge
-from discreet.workflow.trials import Numbered
+from discreet.workflow.trials import COST, Numbered
 
 _GAPS = (
     "Local suppression was told to let gaps match anything (missing='wildcard'); in these figures suppressed cells "
@@ -114,7 +114,7 @@ class ReleaseReport:
             "verdict": self.verdict.to_dict() if self.verdict else None,
             "before": self.before.to_dict() if self.before else None,
             "after": self.after.to_dict() if self.after else None,
-            "information_loss": self.cost.to_dict(),
+            self.cost.name: self.cost.to_dict(),
             "caveats": list(self.caveats),
         }
 
@@ -309,7 +309,7 @@ def _reported(
         release=release,
         before=before,
         after=after,
-        cost=Measure("information_loss", None, {}, NOT_COMPARED) if private else cost(),
+        cost=Measure(COST, None, {}, NOT_COMPARED) if private else cost(),
         about=_about_release(original, released, after) if private else _about(original, release, before),
         caveats=tuple(_caveats(original, release, missing)),
         show_values=show_values,

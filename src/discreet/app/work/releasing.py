@@ -13,6 +13,7 @@ from discreet.app.work.bench import Bench, note_source
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of
 from discreet.app.work.signing import check_signed
+from discreet.core.cards import all_cards
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import make_folder, replacing_folder
 from discreet.core.files.inputs import check_not_read
@@ -24,11 +25,15 @@ from discreet.report.plots import chart_svg
 from discreet.workflow import ReleaseReport, compare, document_plan
 from discreet.workflow.comparison_results import Comparison
 
-USUAL = ("margins", "tabular", "dependence", "attribution", "replicated_uniques", "near_copies")
 _MARK = "made-by-discreet.txt"
 _MARK_TEXT = (
     "This folder was written whole by the page of discreet, and is replaced whole when it is written again.\n"
 )
+
+
+def asked_at_once() -> list[str]:
+    """Name the measures that most people ask for."""
+    return [card.name for card in all_cards(asked="compare") if card.compare and card.compare.at_once]
 
 
 def compare_release(
@@ -48,7 +53,7 @@ def compare_release(
     found = compare(
         original,
         report.release.data,
-        measures=None if thorough else list(USUAL),
+        measures=None if thorough else asked_at_once(),
         progress=True,
         show_values=show_values,
     )

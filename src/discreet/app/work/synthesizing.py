@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
-from discreet.app.work.releasing import USUAL, comparison_view
+from discreet.app.work.releasing import asked_at_once, comparison_view
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import check_target
 from discreet.core.value_gate import gated
@@ -83,7 +83,7 @@ def make_copies(
         fitted = chosen.fit(data, seed=seed, progress=True)
     drawn = fitted.sample(rows, copies=copies, seed=seed + 1, progress=True)
     files = drawn if isinstance(drawn, list) else [drawn]
-    compared = comparison_view(compare(data, files, measures=list(USUAL), progress=True))
+    compared = comparison_view(compare(data, files, measures=asked_at_once(), progress=True))
     written: list[str] = []
     if targets:
         with caused_by("out"):

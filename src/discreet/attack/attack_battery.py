@@ -24,6 +24,9 @@ _ABOUT = {
     "linkability": "linking two files",
     "membership": "recognizing who is in the file",
 }
+BY_NUMBERS = ("univariate",)
+BY_WHOLE_RECORDS = ("linkability", "membership")
+"""Ways of attacking that look at single numbers, and those that look at records as a whole."""
 _SHOWABLE = 1 / (1 + 0.8416 / 1.96)  # of the limit; 0.8416: four fifths of a normal law
 _SHARED = 10  # records of a code, on average
 _NOBODY_ALONE = "No description fits one record of the file alone, so that nobody can be singled out by it."
