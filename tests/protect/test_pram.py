@@ -188,7 +188,7 @@ def test_expected_change_of_an_even_matrix_is_its_change():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"change": 1.5}, "change must be a number between 0 and 1"),
+        ({"change": 1.5}, "change must be a share between 0 and 1"),
         ({"theta": -1}, "theta must be"),
         ({"theta": 0.1, "epsilon": 1}, "theta or epsilon"),
         ({"theta": 0.1, "invariant": False}, "invariant=True"),

@@ -355,7 +355,7 @@ def test_an_unproven_file_is_never_released(monkeypatch):
         ({"k": 2.5}, "k must be"),
         ({"subsets": {}, "k": None}, "needs an aim"),
         ({"subsets": {"two": 3}}, "subsets must be"),
-        ({"subsets": {2: 1}}, "k in subsets"),
+        ({"subsets": {2: 1}}, "subsets must be a table of whole numbers of at least 2"),
         ({"risk_threshold": 1.5}, "risk_threshold"),
         ({"k": 3, "missing": "drop"}, "missing must be"),
         ({"k": 3, "importance": {"a": 0}}, "importance"),

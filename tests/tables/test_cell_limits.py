@@ -37,7 +37,7 @@ def test_whoever_can_wait_raises_the_limit():
         Suppression(max_cells=8).apply(table)
     with pytest.warns(match="Every cell is suppressed"):
         assert Suppression(max_cells=9, intervals=False).apply(table).audit.safe
-    with pytest.raises(ParameterError, match="max_cells must be 1 or more"):
+    with pytest.raises(ParameterError, match="max_cells must be a whole number of at least 1"):
         audit(table, max_cells=0)
 
 

@@ -101,7 +101,7 @@ class Between(Constraint):
     def phrase(self) -> str:
         """Name both ends, and which of them is not allowed."""
         if self.above and self.below:
-            return f"above {_number(self.least)} and below {_number(self.most)}"
+            return f"strictly between {_number(self.least)} and {_number(self.most)}"
         if self.above:
             return f"above {_number(self.least)} and at most {_number(self.most)}"
         if self.below:
@@ -122,6 +122,25 @@ class Share(Between):
     least: float = 0
     most: float = 1
     noun = "share"
+
+
+@dataclass(frozen=True)
+class Percent(Between):
+    """A number of percent, as the rules for tables of magnitudes are written.
+
+    Examples
+    --------
+    >>> Percent().holds(85), Percent().holds(0.1), Percent().phrase()
+    (True, False, 'from 1 to 100, such as 10 for 10 percent')
+    """
+
+    least: float = 1
+    most: float = 100
+    noun = "percentage"
+
+    def phrase(self) -> str:
+        """Name both ends, and say that it is no fraction."""
+        return f"from {_number(self.least)} to {_number(self.most)}, such as 10 for 10 percent"
 
 
 @dataclass(frozen=True)

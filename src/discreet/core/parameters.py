@@ -26,8 +26,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from discreet.core.constraints import kept, phrase_of
-from discreet.core.errors import ColumnError, ParameterError, not_microdata
+from discreet.core.constraints import OneOf, kept, phrase_of
+from discreet.core.errors import ColumnError, ParameterError, near_misses, not_microdata
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,7 +92,9 @@ def check(value: Any, annotation: Any, name: str, *, where: str = "", plain: boo
     else:
         of_choice = isinstance(value, str) and "'" in wanted
         given = "" if of_choice or _fits(value, annotation, plain) else f", not {_kind_of(value)}"
-    raise ParameterError(f"{f'{where}: ' if where else ''}{name} must be {wanted}{given}.")
+    close = near_misses(value, _choices(annotation)) if isinstance(value, str) else []
+    meant = f" Did you mean '{close[0]}'?" if close else ""
+    raise ParameterError(f"{f'{where}: ' if where else ''}{name} must be {wanted}{given}.{meant}")
 
 
 def as_plain_list(value: Any, annotation: Any) -> Any:
@@ -339,6 +341,21 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) in (Union, types.UnionType):
         return tuple(one for option in get_args(annotation) for one in _options(option))
     return (annotation,)
+
+
+def _choices(annotation: Any) -> list[str]:
+    """List the texts among which a parameter chooses."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [choice for option in get_args(annotation) for choice in _choices(option)]
+    if get_origin(annotation) is typing.Annotated:
+        kind, *constraints = get_args(annotation)
+        offered = [choice for one in constraints if isinstance(one, OneOf) for choice in one.choices]
+        return [*_choices(kind), *(choice for choice in offered if isinstance(choice, str))]
+    return (
+        [choice for choice in get_args(annotation) if isinstance(choice, str)]
+        if get_origin(annotation) is Literal
+        else []
+    )
 
 
 def _is_whole(value: Any) -> bool:

@@ -130,8 +130,8 @@ class DonutMask(Treatment):
     True
     """
 
-    r_min: float | None = None
-    r_max: float | None = None
+    r_min: Annotated[float, AtLeast(0)] | None = None
+    r_max: Annotated[float, AtLeast(0)] | None = None
     radius_law: RadiusLaw = "uniform"
     location: Sequence[str] | None = None
     geographic: bool = False
@@ -147,11 +147,8 @@ class DonutMask(Treatment):
 
     def __post_init__(self) -> None:
         for name in ("r_min", "r_max"):
-            radius = getattr(self, name)
-            if radius is None and self.adaptive is None:
+            if getattr(self, name) is None and self.adaptive is None:
                 raise ParameterError(f"{name} is missing. Give r_min and r_max in meters, or adaptive.")
-            if radius is not None and not (math.isfinite(radius) and radius >= 0):
-                raise ParameterError(f"{name} must be a distance in meters, 0 or more.")
         if self.r_min is not None and self.r_max is not None and not self.r_min < self.r_max:
             raise ParameterError("r_min must be below r_max.")
         if self.adaptive is not None:
@@ -161,8 +158,6 @@ class DonutMask(Treatment):
                 raise ParameterError(
                     "adaptive must be two numbers of people, K_min below K_max, e.g. (5, 50)."
                 )
-            if pair[1] != int(pair[1]):
-                raise ParameterError("K_max of adaptive must be a whole number of people.")
         elif self.density is not None:
             raise ParameterError("density is used with adaptive=(K_min, K_max) only. Give both, or neither.")
         if self.location is not None and not isinstance(self.location, str):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Words
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
+from discreet.core.constraints import Above
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import type_name
@@ -288,12 +289,7 @@ class Round(Treatment):
     [1000, 1500, -1500, None]
     """
 
-    base: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        for name, base in self.base.items():
-            if not base > 0:
-                raise ParameterError(f"The base for '{name}' must be above 0.")
+    base: Mapping[str, Annotated[float, Above(0)]]
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Round each column."""

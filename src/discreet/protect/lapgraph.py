@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.core.constraints import Share
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, settled
 from discreet.core.method_cards import method
-from discreet.core.parameters import check_fields, checked
+from discreet.core.parameters import checked, typed_parameters
 from discreet.core.randomness import fresh_seed
 from discreet.dp import Ledger, Stream, checked_epsilon, discrete_laplace, rational_epsilon, uniform_below
 from discreet.dp.entropy import Words
@@ -81,6 +82,7 @@ class GraphRelease:
     ),
 )
 @dataclass(frozen=True)
+@partial(typed_parameters, where=lambda _: "LapGraph")
 class LapGraph:
     """Publish a graph with noise on the number of edges and on every pair.
 
@@ -119,17 +121,12 @@ class LapGraph:
     """
 
     epsilon: float
-    split: float = 0.01
+    split: Annotated[float, Share(above=True, below=True)] = 0.01
     directed: bool = False
     symmetrize: bool = False
 
     def __post_init__(self) -> None:
-        check_fields(self, where="LapGraph")
         checked_epsilon(self.epsilon)
-        if not 0 < self.split < 1:
-            raise ParameterError(
-                "split must lie between 0 and 1: the share of epsilon for the number of edges."
-            )
 
     def apply(self, adjacency: Any, *, ledger: Ledger | None = None, seed: int | None = None) -> GraphRelease:
         """Draw the graph to be published.

@@ -159,7 +159,7 @@ class Microaggregate(Treatment):
     0.004
     """
 
-    k: int = 3
+    k: Annotated[int, AtLeast(2)] = 3
     method: Method = "mdav"
     columns: Sequence[str] | None = None
     strata: str | Sequence[str] | None = None
@@ -178,19 +178,6 @@ class Microaggregate(Treatment):
     round: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or int(self.k) != self.k or self.k < 2:
-            raise ParameterError("k must be a whole number of 2 or more.")
-        choices = {
-            "measure": ("mean", "median", "member"),
-            "categories": ("mode", "median"),
-            "distance": ("euclidean", "gower", None),
-            "axis": ("pca", "sum"),
-            "missing": ("apart", "observed"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                words = " or ".join(f"'{choice}'" for choice in allowed if choice)
-                raise ParameterError(f"{name} must be {words}.")
         if (self.method == "labels") != (self.labels is not None):
             raise ParameterError("labels= names the column of given groups and goes with method='labels'.")
         if self.time is not None and self.series is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Work
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -97,7 +98,7 @@ class Mondrian(Treatment):
     [('[20, 22]', 'f'), ('[20, 22]', 'f'), ('[41, 45]', 'm'), ('[41, 45]', 'm')]
     """
 
-    k: int | None = None
+    k: Annotated[int, AtLeast(1)] | None = None
     models: Sequence[PrivacyModel] = ()
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     strict: bool = True
@@ -106,8 +107,6 @@ class Mondrian(Treatment):
     def __post_init__(self) -> None:
         models = models_of(self.models) if self.models or self.k is None else ()
         object.__setattr__(self, "models", models)
-        if self.k is not None:
-            KAnonymity(self.k)
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
         keep_as_tuples(self, "keys")
         if any(isinstance(model, KMap) and model.weight is None for model in models):

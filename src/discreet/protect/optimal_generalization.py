@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.constraints import Above
+from discreet.core.constraints import Above, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -116,10 +116,10 @@ class OptimalGeneralization(Treatment):
 
     models: Sequence[PrivacyModel]
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
-    suppression_limit: float = 0.0
+    suppression_limit: Annotated[float, Share()] = 0.0
     loss: Loss = "coverage"
     target: str | None = None
-    weights: Mapping[str, float] | None = None
+    weights: Mapping[str, Annotated[float, Above(0)]] | None = None
     keys: Sequence[str] | None = None
     suppressed: Literal["missing", "remove"] = "missing"
     time_limit: Annotated[float, Above(0)] | None = None
@@ -127,17 +127,16 @@ class OptimalGeneralization(Treatment):
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", models_of(self.models))
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
-        limit = self.suppression_limit
-        if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit <= 1:
-            raise ParameterError("suppression_limit must be a share between 0 and 1, e.g. 0.05 for 5 %.")
         if (self.loss == "classification") != (self.target is not None):
             raise ParameterError(
                 "target names the column that must stay predictable: loss='classification' needs it, and "
                 "no other loss uses it."
             )
         keep_as_tuples(self, "keys")
-        if self.weights is not None:
-            _check_weights(self.weights, self.loss)
+        if self.weights is not None and self.loss not in CELL_LOSSES:
+            raise ParameterError(
+                f"weights are for the losses of cells ({', '.join(CELL_LOSSES)}), not for '{self.loss}'."
+            )
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Search the lattice and recode the keys to the levels found."""
@@ -271,16 +270,6 @@ def hierarchies_of(hierarchies: Any) -> dict[str, Hierarchy]:
                 "Make one with Hierarchy.from_csv, from_tree, intervals, …"
             )
     return found
-
-
-def _check_weights(weights: Mapping[str, float], loss: str) -> None:
-    if loss not in CELL_LOSSES:
-        raise ParameterError(
-            f"weights are for the losses of cells ({', '.join(CELL_LOSSES)}), not for '{loss}'."
-        )
-    values = list(weights.values())
-    if not all(isinstance(w, int | float) and math.isfinite(w) and w > 0 for w in values):
-        raise ParameterError("weights must be numbers above 0, one for each key that is named.")
 
 
 def _frontier(answer: Answer, names: Sequence[str]) -> list[dict[str, Any]]:

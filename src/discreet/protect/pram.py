@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Work
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
@@ -19,7 +20,7 @@ from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
-from discreet.protect.transition_matrices import Block, Lookup, PerColumn, looked_up
+from discreet.protect.transition_matrices import Block, Chances, Lookup, looked_up
 from discreet.protect.treatment import Change, Treatment, existing
 
 Matrix = Mapping[Any, Mapping[Any, float]]
@@ -107,18 +108,16 @@ class Pram(Treatment):
 
     columns: Sequence[str] | None = None
     invariant: bool = True
-    change: PerColumn = 0.1
+    change: Chances = 0.1
     matrix: Mapping[str, Matrix] | None = None
     strata: str | Sequence[str] | None = None
-    theta: PerColumn | None = None
-    epsilon: PerColumn | None = None
+    theta: Chances | None = None
+    epsilon: Annotated[float, AtLeast(0)] | Mapping[str, Annotated[float, AtLeast(0)]] | None = None
     jointly: bool = False
     by: str | None = None
     missing: Literal["keep", "category"] = "keep"
 
     def __post_init__(self) -> None:
-        for name, least, most in (("change", 0, 1), ("theta", 0, 1), ("epsilon", 0, math.inf)):
-            _check_numbers(name, getattr(self, name), least, most)
         if self.theta is not None and self.epsilon is not None:
             raise ParameterError("pram takes theta or epsilon, not both: one determines the other.")
         if not self.invariant and not (self.theta is None and self.epsilon is None):
@@ -267,13 +266,3 @@ def _listed_anew(series: pl.Series, levels: pl.Series) -> pl.Series:
     if series.dtype not in (pl.Categorical, pl.Enum):
         return series
     return series.cast(pl.String).cast(pl.Enum(levels.cast(pl.String)))
-
-
-def _check_numbers(name: str, given: Any, least: float, most: float) -> None:
-    if given is None:
-        return
-    for value in given.values() if isinstance(given, Mapping) else [given]:
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
-        if not fits:
-            bound = f"between {least:g} and {most:g}" if most < math.inf else f"of at least {least:g}"
-            raise ParameterError(f"{name} must be a number {bound}, or such a number for each column.")

@@ -15,12 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.described import kebab
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
@@ -165,11 +166,8 @@ class KAnonymity(PrivacyModel):
         The smallest class that may be released.
     """
 
-    k: int
+    k: Annotated[int, AtLeast(1)]
     closed: ClassVar[bool] = True  # type: ignore[misc]
-
-    def __post_init__(self) -> None:
-        must_be_whole(self.k, "k", least=1)
 
     def violations(self, classes: Classes) -> Flags:
         """Flag the classes with fewer than k records (or people)."""
@@ -194,17 +192,13 @@ class LDiversity(PrivacyModel):
     """
 
     sensitive: str
-    l: float  # noqa: E741
+    l: Annotated[float, AtLeast(1)]  # noqa: E741
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    c: float = 2.0
+    c: Annotated[float, Above(0)] = 2.0
 
     def __post_init__(self) -> None:
-        must_be_column(self.sensitive)
-        if self.kind == "entropy":
-            must_be_number(self.l, "l", least=1)
-        else:
-            must_be_whole(self.l, "l", least=1)
-        must_be_number(self.c, "c", above=0)
+        if self.kind != "entropy" and self.l != int(self.l):
+            raise ParameterError("l must be a whole number of at least 1.")
 
     @property
     def closed(self) -> bool:  # type: ignore[override]
@@ -256,15 +250,13 @@ class TCloseness(PrivacyModel):
     """
 
     sensitive: str
-    t: float
+    t: Annotated[float, AtLeast(0)]
     distance: Literal["emd", "tv", "kl"] = "emd"
     ground: Literal["auto", "equal", "ordered", "hierarchical"] = "auto"
     hierarchy: Hierarchy | None = None
     relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        must_be_column(self.sensitive)
-        must_be_number(self.t, "t", least=0)
         if self.ground == "hierarchical" and self.hierarchy is None:
             raise ParameterError(
                 "ground='hierarchical' needs the hierarchy of the sensitive column: hierarchy=…"
@@ -314,16 +306,12 @@ class AlphaK(PrivacyModel):
     """
 
     sensitive: str
-    alpha: float
-    k: int = 1
+    alpha: Annotated[float, Share(above=True)]
+    k: Annotated[int, AtLeast(1)] = 1
     values: tuple[Any, ...] | None = None
-    common: float = 1.0
+    common: Annotated[float, Share(above=True)] = 1.0
 
     def __post_init__(self) -> None:
-        must_be_column(self.sensitive)
-        must_be_number(self.alpha, "alpha", above=0, most=1)
-        must_be_whole(self.k, "k", least=1)
-        must_be_number(self.common, "common", above=0, most=1)
         if self.values is not None:
             object.__setattr__(self, "values", tuple(self.values))
 
@@ -361,13 +349,9 @@ class BetaLikeness(PrivacyModel):
     """
 
     sensitive: str
-    beta: float
+    beta: Annotated[float, Above(0)]
     enhanced: bool = False
     relative: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        must_be_column(self.sensitive)
-        must_be_number(self.beta, "beta", above=0)
 
     def violations(self, classes: Classes) -> Flags:
         """Flag the classes in which a value gains too much."""
@@ -393,13 +377,9 @@ class DeltaDisclosure(PrivacyModel):
     """
 
     sensitive: str
-    delta: float
+    delta: Annotated[float, AtLeast(0)]
     absent: Literal["ignore", "infinite"] = "ignore"
     relative: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        must_be_column(self.sensitive)
-        must_be_number(self.delta, "delta", least=0)
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -431,13 +411,12 @@ class KMap(PrivacyModel):
         Without a population: the survey weight, whose sum estimates the people behind a class.
     """
 
-    k: float
+    k: Annotated[float, AtLeast(1)]
     population: Microdata | str | Path | None = None
     weight: str | None = None
     closed: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        must_be_number(self.k, "k", least=1)
         if isinstance(self.population, Path):
             object.__setattr__(self, "population", str(self.population))
         if (self.population is None) == (self.weight is None):
@@ -461,33 +440,6 @@ class KMap(PrivacyModel):
 
 def _has_default(item: Any) -> bool:
     return "MISSING" not in repr(item.default)
-
-
-def must_be_column(name: Any) -> None:
-    """Refuse a sensitive column that is not one name."""
-    if not isinstance(name, str):
-        raise ParameterError("sensitive must be the name of one column.")
-
-
-def must_be_number(
-    value: Any, parameter: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
-) -> None:
-    """Refuse what is not a finite number within its bounds, by the name of the parameter."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not (least <= value <= most and value > above):
-        bounds = [
-            *([f"at least {least:g}"] if least > -math.inf else []),
-            *([f"above {above:g}"] if above > -math.inf else []),
-            *([f"at most {most:g}"] if most < math.inf else []),
-        ]
-        raise ParameterError(f"{parameter} must be a number, {' and '.join(bounds)}.")
-
-
-def must_be_whole(value: Any, parameter: str, *, least: int) -> None:
-    """Refuse what is not a whole number."""
-    must_be_number(value, parameter, least=least)
-    if value != int(value):
-        raise ParameterError(f"{parameter} must be a whole number of at least {least}.")
 
 
 # What the rules of a policy ask of classes.

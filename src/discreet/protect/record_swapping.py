@@ -14,7 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers, Words
 from discreet.core.cards import Work
-from discreet.core.constraints import AtLeast, Share
+from discreet.core.constraints import AtLeast, Entries, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import percent
@@ -108,7 +108,7 @@ class RecordSwap(Treatment):
     geography: str | Sequence[str] | None = None
     share: Annotated[float, Share()] = 0.05
     household: str | None = None
-    match: Sequence[Sequence[str]] | None = None
+    match: Annotated[Sequence[Sequence[str]], Entries(1)] | None = None
     k: Annotated[int, AtLeast(1)] = 3
     keys: Sequence[str] | None = None
     at_risk: str | None = None
@@ -120,8 +120,6 @@ class RecordSwap(Treatment):
             raise ParameterError(
                 "match is a list of lists of columns, in order of preference: match=[['age', 'sex'], ['age']]."
             )
-        if not lists:
-            raise ParameterError("match has no list of columns. Leave it out to match the size only.")
 
     @property
     def work(self) -> Work:

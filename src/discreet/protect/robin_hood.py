@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers, Words
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.wording import percent, type_name
@@ -115,10 +116,10 @@ class RobinHood(Treatment):
     """
 
     fairness: str
-    k_target: int
-    k_initial: int = 3
-    threshold_majority: float = 1.0
-    threshold_minority: float = 0.5
+    k_target: Annotated[int, AtLeast(1)]
+    k_initial: Annotated[int, AtLeast(1)] = 3
+    threshold_majority: Annotated[float, Share(above=True)] = 1.0
+    threshold_minority: Annotated[float, Share(above=True)] = 0.5
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     mask_value: str | int = "?"
     on_infeasible: Literal["report", "raise", "generalize"] = "report"
@@ -126,18 +127,10 @@ class RobinHood(Treatment):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
-        for name in ("k_initial", "k_target"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be a whole number of 1 or more.")
         if self.k_target < self.k_initial:
             raise ParameterError(
                 "k_target must be at least k_initial: masking adds to the protection that generalization gives."
             )
-        for name in ("threshold_majority", "threshold_minority"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-                raise ParameterError(f"{name} must be a share above 0 and up to 1.")
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> RobinHood:

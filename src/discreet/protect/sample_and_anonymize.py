@@ -27,7 +27,6 @@ from discreet.protect.coded_columns import coded_key
 from discreet.protect.lattice_classes import Lattice, Node
 from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.sampling_privacy import (
-    check_budget,
     highest_rate,
     sampling_plan,
     smallest_k,
@@ -130,7 +129,7 @@ class SampleAndAnonymize(Treatment):
     """
 
     epsilon: Annotated[float, AtLeast(_SMALLEST_EPSILON)]
-    delta: float = 1e-6
+    delta: Annotated[float, Share(above=True, below=True)] = 1e-6
     sampling_rate: float | Literal["auto", "max"] = "auto"
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     keys: str | Sequence[str] | None = None
@@ -142,15 +141,11 @@ class SampleAndAnonymize(Treatment):
     arx_compatible: bool = False
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta)
         dp.checked_epsilon(self.epsilon)
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
         if (self.score == "classification") != (self.target is not None):
             raise ParameterError("score='classification' needs a target, and no other score has one.")
-        if isinstance(self.sampling_rate, str):
-            if self.sampling_rate not in ("auto", "max"):
-                raise ParameterError("sampling_rate must be a number, 'auto' or 'max'.")
-        else:
+        if not isinstance(self.sampling_rate, str):
             smallest_k(self._release_epsilon, self.delta, self.sampling_rate)
 
     @property

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
+from discreet.core.constraints import Above, Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 
@@ -89,7 +91,6 @@ def smallest_k(epsilon: float, delta: float, rate: float) -> int:
     >>> smallest_k(0.9, 1e-4, 0.2), smallest_k(0.9, 1e-4, highest_rate(0.9))
     (10, 44)
     """
-    check_budget(epsilon, delta)
     top = highest_rate(epsilon)
     if not 0 < rate <= top * (1 + 1e-12):
         raise ParameterError(
@@ -122,7 +123,11 @@ class SamplingPlan:
 
 
 @checked
-def sampling_plan(epsilon: float, delta: float, rates: Sequence[float] | None = None) -> SamplingPlan:
+def sampling_plan(
+    epsilon: Annotated[float, Above(0)],
+    delta: Annotated[float, Share(above=True, below=True)],
+    rates: Sequence[float] | None = None,
+) -> SamplingPlan:
     """Choose the sampling rate that needs the smallest classes, relative to what is sampled.
 
     Nothing of the data is looked at: k(rate) / rate is the size of the smallest class that is expected to be
@@ -141,7 +146,6 @@ def sampling_plan(epsilon: float, delta: float, rates: Sequence[float] | None = 
     >>> plan.rate, plan.k
     (0.25, 12)
     """
-    check_budget(epsilon, delta)
     top = highest_rate(epsilon)
     chosen = [rate for rate in _GRID if rate < top] + [top] if rates is None else list(rates)
     table = pl.DataFrame(
@@ -149,11 +153,3 @@ def sampling_plan(epsilon: float, delta: float, rates: Sequence[float] | None = 
     ).with_columns(k_per_rate=pl.col("k") / pl.col("rate"))
     best = table.sort("k_per_rate", "rate", descending=[False, True]).row(0, named=True)
     return SamplingPlan(best["rate"], best["k"], table)
-
-
-def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse a budget that means nothing."""
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise ParameterError("epsilon must be a number above 0.")
-    if not 0 < delta < 1:
-        raise ParameterError("delta must lie between 0 and 1, e.g. 1e-6.")

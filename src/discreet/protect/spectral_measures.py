@@ -7,14 +7,16 @@ eigenvalues of the covariance matrix to be distinct.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.parameters import checked
 
 Statistic = Literal["mean", "cov"]
 SpectralSource = Literal["O", "P", "J", "original"]
@@ -23,8 +25,12 @@ EQUAL = 1e-8
 """Relative gap below which two neighboring eigen- or singular values count as equal."""
 
 
+@checked
 def asymptotic_cov(
-    Sigma: npt.ArrayLike, n: int, method: SpectralSource = "O", what: Statistic = "mean"
+    Sigma: npt.ArrayLike,
+    n: Annotated[int, AtLeast(1)],
+    method: SpectralSource = "O",
+    what: Statistic = "mean",
 ) -> Floats:
     """How precise are the mean and the covariance matrix of a spectrally anonymized file?
 
@@ -56,12 +62,6 @@ def asymptotic_cov(
     [8.0, 2.0, 2.0, 2.0]
     """
     sigma = _checked(Sigma)
-    if method not in ("O", "P", "J", "original"):
-        raise ParameterError("method must be 'O', 'P', 'J' or 'original'.")
-    if what not in ("mean", "cov"):
-        raise ParameterError("what must be 'mean' or 'cov'.")
-    if isinstance(n, bool) or not n >= 1:
-        raise ParameterError("n must be 1 or more.")
     if what == "mean":
         return np.asarray(sigma * ((2.0 if method in ("J", "O") else 1.0) / n))
     p = len(sigma)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Words
 from discreet.core.citations import HUNDEPOOL_2012
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
+from discreet.core.parameters import checked
 from discreet.core.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
 from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
@@ -88,7 +90,7 @@ class StochasticRound(Treatment):
     """
 
     columns: str | Sequence[str]
-    k: int = 3
+    k: Annotated[int, AtLeast(2)] = 3
     cell: str | Sequence[str] | None = None
     run: str | None = None
     subset: str = ""
@@ -98,7 +100,6 @@ class StochasticRound(Treatment):
     key_file: str | None = None
 
     def __post_init__(self) -> None:
-        check_least_count(self.k)
         counts = (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
         for total, count in self.weighted.items():
             if count not in counts:
@@ -175,12 +176,6 @@ class StochasticRound(Treatment):
         return moved.cast(total.dtype) if keeps else moved
 
 
-def check_least_count(k: int) -> None:
-    """Refuse a least count that leaves nothing to round."""
-    if isinstance(k, bool) or k != int(k) or k < 2:
-        raise ParameterError("k must be a whole number of at least 2.")
-
-
 def checked_counts(values: pl.Series) -> Floats:
     """Give the counts as numbers, missing ones as NaN; refuse what is no count."""
     counts = values.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
@@ -240,7 +235,8 @@ class PublishedLaw:
     added_variance: float
 
 
-def published_law(prior: npt.ArrayLike, k: int) -> PublishedLaw:
+@checked
+def published_law(prior: npt.ArrayLike, k: Annotated[int, AtLeast(2)]) -> PublishedLaw:
     """Work out what 0 and ``k`` mean when published, from the chances ``prior`` of the true counts 0, 1, 2, …
 
     Examples
@@ -250,7 +246,6 @@ def published_law(prior: npt.ArrayLike, k: int) -> PublishedLaw:
     >>> round(law.zero, 5), round(law.least, 5), round(law.true_zero, 5)
     (0.67445, 0.30657, 0.54545)
     """
-    check_least_count(k)
     chances = np.asarray(prior, dtype=np.float64)
     if chances.ndim != 1 or len(chances) <= k or (chances < 0).any():
         raise ParameterError(f"prior must hold chances of the true counts 0 to more than {k}.")

@@ -73,8 +73,8 @@ class TopBottomCode(Treatment):
 
     top: Mapping[str, float] = field(default_factory=dict)
     bottom: Mapping[str, float] = field(default_factory=dict)
-    top_share: Mapping[str, float] = field(default_factory=dict)
-    bottom_share: Mapping[str, float] = field(default_factory=dict)
+    top_share: Mapping[str, Annotated[float, Share(above=True, below=True)]] = field(default_factory=dict)
+    bottom_share: Mapping[str, Annotated[float, Share(above=True, below=True)]] = field(default_factory=dict)
     replacement: Replacement = "limit"
     joint: Sequence[str] = ()
     joint_share: Annotated[float, Share(above=True, below=True)] = 0.025
@@ -82,9 +82,7 @@ class TopBottomCode(Treatment):
     def __post_init__(self) -> None:
         for side, shares in (("top", self.top_share), ("bottom", self.bottom_share)):
             fixed = self.top if side == "top" else self.bottom
-            for name, share in shares.items():
-                if not 0 < share < 1:
-                    raise ParameterError(f"{side}_share of '{name}' must be a share between 0 and 1.")
+            for name in shares:
                 if name in fixed:
                     raise ParameterError(f"'{name}' has both {side} and {side}_share. Give one of them.")
         for name in set(self.top) & set(self.bottom):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers, Words
+from discreet.core.constraints import Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import type_name
@@ -199,7 +200,8 @@ def expected_change(matrix: Floats, counts: npt.ArrayLike) -> float:
 # The laws of post-randomization: which value becomes which, with what chance, and tables to draw from.
 
 
-PerColumn = float | Mapping[str, float]
+Chance = Annotated[float, Share()]
+Chances = Chance | Mapping[str, Chance]
 
 _MOST_LEVELS = 2_000
 _MOST_ENTRIES = 50_000_000
@@ -405,7 +407,7 @@ def looked_up(lookups: Sequence[Lookup], table: pl.DataFrame, records: Words) ->
     return columns
 
 
-def _of(given: PerColumn | None, column: str) -> float | None:
+def _of(given: float | Mapping[str, float] | None, column: str) -> float | None:
     if isinstance(given, Mapping):
         return given.get(column)
     return given

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import Entries, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
@@ -113,7 +114,7 @@ class CellKey(TableProtection):
     reach: float = 0.3
     sd: float = 0.15
     gap: float = 0.05
-    multipliers: Sequence[float] = (1.0,)
+    multipliers: Annotated[Sequence[Annotated[float, Share(above=True)]], Entries(1)] = (1.0,)
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
     count_file: str | None = None
@@ -130,8 +131,6 @@ class CellKey(TableProtection):
             )
         perturbation_table(self.D, self.V, self.js)
         share_table(self.reach, self.sd, self.gap)
-        if not self.multipliers or any(not 0 < m <= 1 for m in self.multipliers):
-            raise ParameterError("multipliers must be shares above 0 and up to 1, one a contribution.")
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Look up the noise of every cell."""

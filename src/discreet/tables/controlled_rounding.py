@@ -11,17 +11,18 @@ from __future__ import annotations
 import hmac
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.dp.entropy import Stream
-from discreet.tables.random_rounding import NO_GUARANTEE, check_base
+from discreet.tables.random_rounding import NO_GUARANTEE
 from discreet.tables.record_keys import drawn_for_cells
 from discreet.tables.table_cells import MOST_SOLVED, equations, need_few_cells
 from discreet.tables.table_protection import TableChange, TableProtection
@@ -83,19 +84,16 @@ class ControlledRounding(TableProtection):
     [('Total', 10, 5, 5), ('a', 5, 5, 0), ('b', 5, 0, 5)]
     """
 
-    base: int = 5
+    base: Annotated[int, AtLeast(2)] = 5
     method: Literal["nearest", "unbiased"] = "nearest"
     restricted: bool = False
-    time_limit: float = 60.0
+    time_limit: Annotated[float, Above(0)] = 60.0
     draws: Literal["seed", "keyed"] = "seed"
     id: str | None = None
     subset: str = ""
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
-    max_cells: int = MOST_SOLVED
-
-    def __post_init__(self) -> None:
-        check_base(self.base)
+    max_cells: Annotated[int, AtLeast(1)] = MOST_SOLVED
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Round all columns of values; each has its own program."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
 from discreet import dp
 from discreet.core.arrays import Integers
+from discreet.core.constraints import Above
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.dp.entropy import Stream
@@ -192,16 +193,13 @@ class MultinomialDirichletSynthesis(TableProtection):
     150
     """
 
-    alpha: float | None = None
-    epsilon: float | None = None
+    alpha: Annotated[float, Above(0)] | None = None
+    epsilon: Annotated[float, Above(0)] | None = None
     domain: Domain | None = None
 
     def __post_init__(self) -> None:
         if (self.alpha is None) == (self.epsilon is None):
             raise ParameterError("Give alpha or epsilon, one of the two.")
-        given = self.alpha if self.alpha is not None else self.epsilon
-        if given is None or not (given > 0 and math.isfinite(given)):
-            raise ParameterError("alpha and epsilon must be more than 0.")
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Draw the shares, then the units."""

@@ -9,18 +9,19 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.constraints import AtLeast
+from discreet.core.errors import DiscreetWarning
 from discreet.core.release_count import OTHER_TABLES_DIFFER
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.dp.entropy import Stream
-from discreet.protect.stochastic_rounding import check_least_count, round_small_counts
+from discreet.protect.stochastic_rounding import round_small_counts
 from discreet.tables.poisson import checked_counts
 from discreet.tables.record_keys import BY_DEFINITION, BY_RECORDS_WITHOUT_ID, drawn_for_cells, knows_records
 from discreet.tables.table_cells import equations
@@ -223,10 +224,7 @@ class RandomRounding(_DrawnRounding):
     [10, 5, 5]
     """
 
-    base: int = 3
-
-    def __post_init__(self) -> None:
-        check_base(self.base)
+    base: Annotated[int, AtLeast(2)] = 3
 
     def rounded(self, counts: Integers, drawn: Floats) -> Integers:
         """Round all counts."""
@@ -281,10 +279,7 @@ class SmallCountRounding(_DrawnRounding):
     [100, 100, 0]
     """
 
-    k: int = 3
-
-    def __post_init__(self) -> None:
-        check_least_count(self.k)
+    k: Annotated[int, AtLeast(2)] = 3
 
     def rounded(self, counts: Integers, drawn: Floats) -> Integers:
         """Round small counts."""
@@ -299,9 +294,3 @@ class SmallCountRounding(_DrawnRounding):
     def words(self) -> str:
         """What was done."""
         return f"Counts below {self.k} were rounded to 0 or {self.k} at random, right on average."
-
-
-def check_base(base: float) -> None:
-    """Refuse a base that leaves nothing to round to."""
-    if isinstance(base, bool) or not np.isfinite(base) or base != int(base) or base < 2:
-        raise ParameterError("base must be a whole number of at least 2.")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
+from discreet.core.constraints import AtLeast, Entries, Percent
 from discreet.core.errors import ParameterError
 from discreet.numerics.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
 from discreet.tables.primary_rules import Rule
@@ -67,12 +68,8 @@ class Dominance(_ShareRule):
     [('a', 'dominance(1, 85%)')]
     """
 
-    n: int = 1
-    k: float = 85.0
-
-    def __post_init__(self) -> None:
-        _check_number(self.n, "n")
-        _check_percent(self.k, "k")
+    n: Annotated[int, AtLeast(1)] = 1
+    k: Annotated[float, Percent()] = 85.0
 
     @property
     def name(self) -> str:
@@ -96,14 +93,11 @@ class PQ(_ShareRule):
     ``coalition`` is how many contributors may join their knowledge against the largest one.
     """
 
-    p: float = 10.0
-    q: float = 100.0
-    coalition: int = field(default=1, kw_only=True)
+    p: Annotated[float, Percent()] = 10.0
+    q: Annotated[float, Percent()] = 100.0
+    coalition: Annotated[int, AtLeast(1)] = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_percent(self.p, "p")
-        _check_percent(self.q, "q")
-        _check_number(self.coalition, "coalition")
         if self.q < self.p:
             raise ParameterError(
                 f"q ({self.q:g}%) is smaller than p ({self.p:g}%): what everybody could estimate beforehand would "
@@ -142,12 +136,8 @@ class PPercent(_ShareRule):
     ('p%(10)', 2)
     """
 
-    p: float = 10.0
-    coalition: int = field(default=1, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _check_percent(self.p, "p")
-        _check_number(self.coalition, "coalition")
+    p: Annotated[float, Percent()] = 10.0
+    coalition: Annotated[int, AtLeast(1)] = field(default=1, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -191,15 +181,7 @@ class RequestRule(_ShareRule):
     """
 
     column: str
-    percent: float | Mapping[Any, float]
-
-    def __post_init__(self) -> None:
-        if not self.granted:
-            raise ParameterError(
-                "percent must name at least one kind of request, for example {1: 70, 2: 50}."
-            )
-        for percent in self.granted.values():
-            _check_percent(percent, "percent")
+    percent: Annotated[float, Percent()] | Annotated[Mapping[Any, Annotated[float, Percent()]], Entries(1)]
 
     @property
     def granted(self) -> Mapping[Any, float]:
@@ -226,13 +208,3 @@ class RequestRule(_ShareRule):
             is_largest = (own > 0) & (own >= largest * (1 - _ROUNDING))
             found |= is_largest & (100 * own > percent * total * (1 + _ROUNDING))
         return found
-
-
-def _check_percent(number: float, name: str) -> None:
-    if not 1 <= number <= 100:
-        raise ParameterError(f"{name} is in percent, from 1 to 100: 10 for 10 percent, not 0.1.")
-
-
-def _check_number(number: int, name: str) -> None:
-    if isinstance(number, bool) or number != int(number) or number < 1:
-        raise ParameterError(f"{name} must be a whole number of contributors, 1 or more.")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
+from discreet.core.constraints import AtLeast, Entries
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
-from discreet.protect.stochastic_rounding import check_least_count
 
 
 class RunningSummary:
@@ -41,15 +41,17 @@ class RunningSummary:
     [1.5, 2.0]
     """
 
+    @checked
     def __init__(
-        self, cell: Sequence[str], value: str, *, true: str | None = None, k: int | None = None
+        self,
+        cell: Annotated[Sequence[str], Entries(1)],
+        value: str,
+        *,
+        true: str | None = None,
+        k: Annotated[int, AtLeast(2)] | None = None,
     ) -> None:
-        if not cell:
-            raise ParameterError("cell must name the columns that say what is counted.")
         if true is not None and k is None:
             raise ParameterError("Counts before rounding need k, the least count that rounding shows.")
-        if k is not None:
-            check_least_count(k)
         self.cell, self.value, self.true, self.k = list(cell), value, true, k
         self.runs = 0
         self._sums: pl.DataFrame | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
 from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.values import jsonable
@@ -49,7 +50,7 @@ def audit(
     successive: int = 3,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    max_cells: int = MOST_SOLVED,
+    max_cells: Annotated[int, AtLeast(1)] = MOST_SOLVED,
 ) -> Audit:
     """Does a table with suppressed cells keep its secrets?
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.core.constraints import Above
-from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
+from discreet.core.constraints import Above, AtLeast, OneOf
+from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError
 from discreet.core.parameters import typed_parameters
 from discreet.tables.feasibility_intervals import Protection
 from discreet.tables.gauss import Elimination
@@ -91,7 +91,7 @@ class Suppression:
     """
 
     method: Literal["gauss", "optimal"] = "gauss"
-    zero_method: str = "auto"
+    zero_method: Annotated[str, OneOf("auto", *ZERO_METHODS)] = "auto"
     singleton_method: str | Sequence[str] = "auto"
     strict: bool = False
     intervals: bool | None = None
@@ -101,18 +101,13 @@ class Suppression:
     cost: str | None = None
     previous: Sequence[Any] = ()
     successive: int = 3
-    tries: int = 2
+    tries: Annotated[int, AtLeast(1)] = 2
     repair: bool = True
     time_limit: Annotated[float, Above(0)] = 600.0
-    workers: int = 1
-    max_cells: int = MOST_SOLVED
+    workers: Annotated[int, AtLeast(1)] = 1
+    max_cells: Annotated[int, AtLeast(1)] = MOST_SOLVED
 
     def __post_init__(self) -> None:
-        for name in ("tries", "workers", "max_cells"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} must be 1 or more.")
-        if self.zero_method not in {"auto", *ZERO_METHODS}:
-            raise ParameterError(unknown_name(self.zero_method, ["auto", *ZERO_METHODS], what="zero method"))
         if self.singleton_method != "auto":
             singleton_methods(self.singleton_method)
 

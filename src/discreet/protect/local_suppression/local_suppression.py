@@ -20,7 +20,7 @@ from discreet import engine
 from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
-from discreet.core.constraints import Share
+from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -121,9 +121,9 @@ class LocalSuppression(Treatment):
     (['a', 'a', None, None, 'a', 'a'], {'job': 2})
     """
 
-    k: int | None = None
-    importance: Sequence[str] | Mapping[str, float] | None = None
-    subsets: Mapping[int, int] | None = None
+    k: Annotated[int, AtLeast(2)] | None = None
+    importance: Sequence[str] | Mapping[str, Annotated[float, Above(0)]] | None = None
+    subsets: Mapping[Annotated[int, AtLeast(1)], Annotated[int, AtLeast(2)]] | None = None
     strata: str | Sequence[str] | None = None
     risk_threshold: Annotated[float, Share(above=True, below=True)] | None = None
     ghosts: Mapping[str, Sequence[str]] | None = None
@@ -136,22 +136,14 @@ class LocalSuppression(Treatment):
     def __post_init__(self) -> None:
         if self.k is None and not self.subsets and self.risk_threshold is None:
             raise ParameterError(f"{_NAME} needs an aim: k=3, subsets={{3: 5}} or risk_threshold=0.1.")
-        if self.k is not None:
-            _whole(self.k, "k", least=2)
         if self.subsets is not None:
             object.__setattr__(self, "subsets", _subsets(self.subsets))
-        if isinstance(self.importance, Mapping):
-            for key, cost in self.importance.items():
-                if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost < math.inf:
-                    raise ParameterError(f"importance must give a cost above 0 for '{key}'.")
-        elif self.importance is not None:
+        if self.importance is not None and not isinstance(self.importance, Mapping):
             object.__setattr__(self, "importance", _listed(self.importance))
             if len(set(self.importance)) < len(self.importance):
                 raise ParameterError(
                     "importance names a key twice. Name each key once, the most important first."
                 )
-        if self.ghosts is not None and not isinstance(self.ghosts, Mapping):
-            raise ParameterError("ghosts must be {key: [columns that follow it]}.")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Choose the cells and blank them; nothing here is random."""
@@ -380,22 +372,11 @@ def _least_weight(threshold: float, records: int) -> Floats:
     return np.append(np.inf, needed)
 
 
-def _subsets(subsets: Any) -> dict[int, int]:
-    if not isinstance(subsets, Mapping) or not subsets:
-        raise ParameterError("subsets must be {number of keys: k}, e.g. {3: 5, 4: 3}.")
+def _subsets(subsets: Mapping[Any, int]) -> dict[int, int]:
     try:
-        sizes = {int(size): k for size, k in subsets.items()}
-    except (TypeError, ValueError):
+        return {int(size): k for size, k in subsets.items()}  # a plan file has texts for keys
+    except ValueError:
         raise ParameterError("subsets must be {number of keys: k}, e.g. {3: 5, 4: 3}.") from None
-    for size, k in sizes.items():
-        _whole(size, "the number of keys in subsets", least=1)
-        _whole(k, "k in subsets", least=2)
-    return sizes
-
-
-def _whole(value: Any, parameter: str, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{parameter} must be a whole number of {least} or more.")
 
 
 def _listed(names: str | Sequence[str] | None) -> tuple[str, ...]:
