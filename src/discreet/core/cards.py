@@ -37,8 +37,8 @@ Place = Literal["axis", "bars", "rule", "scenarios", "change"]
 where intruder scenarios stand side by side, and where a file stands before and after."""
 
 Aim = Literal["", "learned", "own values"]
-"""What a plan aims at for a rule on a figure: that less can be learned about people, or that values of one person only do
-not come back."""
+"""What a plan aims at for a rule on a figure: that less can be learned about people, or that values of one person
+only do not come back."""
 
 Work = Literal["", "row-wise", "class-wise", "whole-file"]
 """What must be in memory: nothing but the record itself, the table of classes, or the whole file."""
