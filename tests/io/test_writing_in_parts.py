@@ -18,7 +18,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.files import journals
 from discreet.engine import spooling
 from discreet.io import write_parts
-from discreet.io import writing_in_parts as module
+from discreet.io import writing as module
 from discreet.protect import AddNoise, Band, Plan, Pram
 
 PLAN = Plan([Band(widths={"age": 10}), Pram(["job"], change=0.3), AddNoise("pay", level=0.2)])

@@ -25,5 +25,5 @@ from discreet.io.sidecar import (
     sidecar_path as sidecar_path,
 )
 from discreet.io.writing import write as write
+from discreet.io.writing import write_parts as write_parts
 from discreet.io.writing import write_together as write_together
-from discreet.io.writing_in_parts import write_parts as write_parts
