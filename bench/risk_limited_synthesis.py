@@ -50,8 +50,8 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata, utility
-from discreet.synth import Sequential
 from discreet.attack.attack_battery import attacked
+from discreet.synth import Sequential
 from discreet.workflow.synthesis_within_risk import synthesize_within_risk
 
 FOLDER = Path(os.environ.get("DISCREET_TEST_DATA", "."))
