@@ -10,12 +10,12 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 import discreet
-from discreet import attack, dp, federated, risk, utility
+from discreet import attack, dp, federated, risk, tables, utility
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
-from discreet.tables import Suppression, Table, TableProtection, primary, share_rules
+from discreet.tables import Rule, Suppression, Table, TableProtection, primary
 from fuzz.campaign import fuzzed
 from fuzz.frames import frames
 from fuzz.harness import refused_or_done
@@ -35,8 +35,10 @@ MEASURES = {
 }
 RULES = {
     name: kind
-    for name in share_rules.__all__
-    if inspect.isclass(kind := getattr(share_rules, name)) and not inspect.isabstract(kind)
+    for name in tables.__all__
+    if inspect.isclass(kind := getattr(tables, name))
+    and issubclass(kind, Rule)
+    and not inspect.isabstract(kind)
 }
 # Numbers of repetitions: a user who asks for a billion of them waits for a billion of them.
 _SLOW = {
@@ -135,7 +137,7 @@ def test_a_table_is_protected_or_refused(case: tuple[str, dict[str, Any]]) -> No
         elif name in RULES:
             primary(_table(), RULES[name](**chosen))
         else:
-            str(Suppression(**chosen).apply(primary(_table(), share_rules.Threshold(3))))
+            str(Suppression(**chosen).apply(primary(_table(), tables.Threshold(3))))
 
     refused_or_done(call)
 
