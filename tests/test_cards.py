@@ -139,7 +139,7 @@ def test_a_measure_in_one_new_module_is_seen_at_every_door(one_new_module, tmp_p
     held = compare(data, Microdata(PEOPLE.reverse(), keys=["sex"]), measures=["changed_hands"])
     assert held.risk["changed_hands"].value == 0.5
     assert held.worst.sentences[0] == "Half of the hands are others."
-    assert held.side_by_side == [{"release": "released", "changed_hands.share": 0.5}]
+    assert held.side_by_side == [{"release": "release", "changed_hands.share": 0.5}]
     assert [chart.title for chart in charts_of(held.risk["changed_hands"])] == ["Hands"]
     pair = held.to_html(tmp_path / "pair.html").read_text(encoding="utf-8")
     assert all(words in pair for words in ("hands changed", "other hands", "They write badly."))
