@@ -19,38 +19,33 @@ from discreet.core import cards
 from discreet.core.cards import all_cards, card_of, load_cards
 from discreet.core.figure_words import heading_of, label_of, words_at
 from discreet.report.chapters import CHAPTERS
+from discreet.report.plots import charts_of
 from discreet.workflow.catalog import catalog
 from discreet.workflow.evaluation import Metric
 from discreet.workflow.evaluation.study_metrics import measures_known, usual_metrics
 
 SOURCE = Path(discreet.__file__).parent
-CENTRAL = (
-    "core/cards.py",
-    "core/citations.py",
-    "core/figure_words.py",
-    "policy.py",
-    "core/results.py",
-    "core/verdicts.py",
-    "core/wording.py",
-    "cli/methods.py",
-    "cli/risk.py",
-    "report/answer.py",
-    "report/chapters.py",
-    "report/release_view.py",
-    "report/assessment_report.py",
-    "report/page_words.py",
-    "workflow/catalog.py",
-    "workflow/evaluation/study_metrics.py",
-    "workflow/policy_judgment.py",
-    "workflow/pair_questions.py",
-    "workflow/questions.py",
+CENTRAL = sorted(
+    path.relative_to(SOURCE).as_posix()
+    for places in ("*.py", "core/**/*.py", "workflow/**/*.py", "report/**/*.py", "cli/**/*.py", "app/**/*.py")
+    for path in SOURCE.glob(places)
 )
-ORDINARY_WORDS = {"population", "margins"}
-"""Measures whose names are parameters or chapters too."""
+"""All that serves every measure: the ground, and the rooms above the methods."""
+ORDINARY_WORDS = {"population"}
+"""Measures whose names are parameters, roles and columns too."""
+OTHERWISE = {
+    # A chapter of the reports.
+    "report/chapters.py": {"margins"},
+    # What plans are weighed by unless a search is told otherwise.
+    "workflow/trials.py": {"information_loss", "reidentification.prosecutor_mean"},
+}
+"""What else is written like a measure or one of its figures, and where."""
 
 MADE_UP = '''
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, OfPair, OfStudy, measure
+from discreet.core.charts import Bars
+from discreet.core.findings import Finding, Headline, OfAdvice, OfReleases, OfWorst
 from discreet.microdata import Microdata
 from discreet.core.results import Measure
 
@@ -68,6 +63,7 @@ from discreet.core.results import Measure
     },
     assess=OfFile(99, partition=False),
     key_numbers=KeyNumbers(99, lambda found: [KeyNumber("1 in 4", "left hands", "So it was made up.")]),
+    advice=OfAdvice(99, lambda found, beside: ["Tie the left hands."]),
 )
 def left_hands(data: Microdata) -> Measure:
     """Which hand holds the pen?"""
@@ -81,10 +77,13 @@ def left_hands(data: Microdata) -> Measure:
     figures={"value": Figure(unit="share", better="lower", summary=True)},
     compare=OfPair(99, "risk"),
     study=OfStudy(99),
+    worst=OfWorst(99, lambda found, beside: [Finding("hands", 2, "Half of the hands are others.")]),
+    releases=OfReleases(99, {"share": "Hands"}, Headline("share", "other hands", "They write badly.")),
+    pictures=lambda found, show_values: [Bars("Hands", ("left",), (0.5,), "Share", (True,))],
 )
 def changed_hands(original: Microdata, released: Microdata) -> Measure:
     """How many people changed hands?"""
-    return Measure("changed_hands", 0.5, {}, "Half of the people changed hands.")
+    return Measure("changed_hands", 0.5, {"share": 0.5}, "Half of the people changed hands.")
 '''
 PEOPLE = pl.DataFrame({"sex": ["f", "f", "m", "m"] * 5, "age": list(range(10)) * 2})
 POLICY = {
@@ -119,6 +118,7 @@ def test_a_measure_in_one_new_module_is_seen_at_every_door(one_new_module, tmp_p
 
     found = assess(data, policy=Policy.from_dict(POLICY))
     assert found["left_hands"].figures["ink_blots"] == 20
+    assert "Tie the left hands." in found.advice
     reasons = [check.reason for check in found.verdict.checks if check.measure == "left_hands"]
     assert reasons == [
         "Left-handedness is 25 % (policy: at most 10 %)",
@@ -138,7 +138,11 @@ def test_a_measure_in_one_new_module_is_seen_at_every_door(one_new_module, tmp_p
 
     held = compare(data, Microdata(PEOPLE.reverse(), keys=["sex"]), measures=["changed_hands"])
     assert held.risk["changed_hands"].value == 0.5
-    assert "hands changed" in held.to_html(tmp_path / "pair.html").read_text(encoding="utf-8")
+    assert held.worst.sentences[0] == "Half of the hands are others."
+    assert held.side_by_side == [{"release": "release", "changed_hands.share": 0.5}]
+    assert [chart.title for chart in charts_of(held.risk["changed_hands"])] == ["Hands"]
+    pair = held.to_html(tmp_path / "pair.html").read_text(encoding="utf-8")
+    assert all(words in pair for words in ("hands changed", "other hands", "They write badly."))
 
     assert Metric("changed_hands").layer == "risk"
     assert Metric("changed_hands").headlines == {"value": "lower"}
@@ -161,8 +165,16 @@ def test_what_no_module_declares_is_no_measure():
 @pytest.mark.parametrize("path", CENTRAL)
 def test_what_serves_all_measures_knows_none_by_name(path):
     tree = ast.parse((SOURCE / path).read_text(encoding="utf-8"))
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    assert texts & {card.name for card in all_cards()} <= ORDINARY_WORDS
+    texts = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    known = {card.name for card in all_cards()}
+    named = {
+        text for text in texts if text.partition(".")[0] in known and text.replace(".", "_").isidentifier()
+    }
+    assert named - ORDINARY_WORDS - OTHERWISE.get(path, set()) == set()
 
 
 def test_every_card_has_a_question_a_chapter_and_figures_that_say_which_way_is_better():
@@ -177,7 +189,20 @@ def test_every_card_has_a_question_a_chapter_and_figures_that_say_which_way_is_b
             assert card.figures["value"].better is not None, card.name
 
 
-@pytest.mark.parametrize("asked", ["assess", "compare", "study", "key_numbers"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "assess",
+        "compare",
+        "study",
+        "of_release",
+        "benchmark",
+        "key_numbers",
+        "advice",
+        "worst",
+        "releases",
+    ],
+)
 def test_no_two_measures_claim_one_place(asked):
     places = Counter(held.order for card in all_cards() if (held := getattr(card, asked)) is not None)
     assert set(places.values()) == {1}

@@ -28,6 +28,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -52,6 +53,7 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
     compare=OfPair(62, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
+    benchmark=OfBenchmark(5),
 )
 @checked
 def inference(

@@ -22,6 +22,7 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -52,6 +53,7 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
     compare=OfPair(61, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
+    benchmark=OfBenchmark(4),
 )
 @checked
 def linkability(

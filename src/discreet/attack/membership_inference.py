@@ -25,6 +25,7 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -66,6 +67,7 @@ class Scores(NamedTuple):
         "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
     },
     compare=OfPair(63, "risk", usual=False, judged_by_holdout=True, one_type=True),
+    benchmark=OfBenchmark(2),
 )
 @checked
 def membership(

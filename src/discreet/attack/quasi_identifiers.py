@@ -17,6 +17,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -24,6 +25,10 @@ from discreet.utility.table_codes import Coding, Released
 
 _FEW = 30
 _TEST = 0.3
+
+
+def _with_keys(facts: ReleaseFacts) -> dict[str, Any] | None:
+    return {} if facts.roles.get("keys") else None
 
 
 @measure(
@@ -42,6 +47,7 @@ _TEST = 0.3
         "coverage": Figure("Share of the people whom the attack speaks of", unit="share", better="lower"),
         "full_matches": Figure("Unique records that come back whole", better="lower"),
     },
+    of_release=OfReleaseStudy(14, _with_keys),
 )
 @checked
 def quasi_identifier_attack(

@@ -37,6 +37,7 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import InputError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -95,6 +96,7 @@ class Found:
         one_type=True,
         as_it_was=True,
     ),
+    benchmark=OfBenchmark(3),
 )
 @checked
 def singling_out(

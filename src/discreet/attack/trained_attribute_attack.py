@@ -16,6 +16,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import names_checked
@@ -25,6 +26,10 @@ LEARNERS: tuple[Learner, ...] = ("bayes", "tree", "boosted")
 
 _MOST_CLASSES = 50
 _OWN_TARGETS = 0.2
+
+
+def _with_secrets(facts: ReleaseFacts) -> dict[str, Any] | None:
+    return {"repeats": 3} if facts.roles.get("sensitive") else None
 
 
 @measure(
@@ -54,6 +59,7 @@ _OWN_TARGETS = 0.2
         ),
         "targets": Figure("People who were attacked"),
     },
+    of_release=OfReleaseStudy(15, _with_secrets, ("file", "linked tables")),
 )
 @checked
 def attribute_attack(

@@ -23,6 +23,7 @@ from discreet.core.requests import Request, Takes, ask, takes_of
 if TYPE_CHECKING:
     from discreet.core.charts import Pictures
     from discreet.core.findings import OfAdvice, OfReleases, OfSynthesis, OfWorst
+    from discreet.core.ready_studies import OfBenchmark, OfReleaseStudy
     from discreet.core.results import Measure
 
 
@@ -271,6 +272,8 @@ class Card:
         Detail tables that are too wide to be shown whole.
     assess, compare, study
         How these ask it; None where they do not.
+    of_release, benchmark
+        How the studies that come ready-made ask it.
     key_numbers
         The numbers that a reader should remember.
     advice
@@ -303,6 +306,8 @@ class Card:
     assess: OfFile | None = None
     compare: OfPair | None = None
     study: OfStudy | None = None
+    of_release: OfReleaseStudy | None = None
+    benchmark: OfBenchmark | None = None
     key_numbers: KeyNumbers | None = None
     advice: OfAdvice | None = None
     synthesis: OfSynthesis | None = None
@@ -352,6 +357,8 @@ def measure(
     assess: OfFile | None = None,
     compare: OfPair | None = None,
     study: OfStudy | None = None,
+    of_release: OfReleaseStudy | None = None,
+    benchmark: OfBenchmark | None = None,
     key_numbers: KeyNumbers | None = None,
     advice: OfAdvice | None = None,
     synthesis: OfSynthesis | None = None,
@@ -386,6 +393,8 @@ def measure(
             assess=assess,
             compare=compare,
             study=study,
+            of_release=of_release,
+            benchmark=benchmark,
             key_numbers=key_numbers,
             advice=advice,
             synthesis=synthesis,

@@ -18,6 +18,7 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -51,6 +52,7 @@ TRIED = (4, 5, 6, 7, 8)
         "sni_lowest": Figure("SNI, lowest over the lengths tried", unit="share", better="lower"),
         "sni_highest": Figure("SNI, highest over the lengths tried", unit="share", better="lower"),
     },
+    benchmark=OfBenchmark(1, ("sni", "sni_lowest", "sni_highest"), "lower"),
 )
 @checked
 def shared_neighbors(

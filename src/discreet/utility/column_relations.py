@@ -17,6 +17,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Released, as_numbers
@@ -39,6 +40,7 @@ from discreet.utility.table_codes import Released, as_numbers
         "highest_change": Figure("Largest change of a rank correlation", better="lower"),
         "pairs": Figure("Pairs of columns compared"),
     },
+    of_release=OfReleaseStudy(3),
 )
 @checked
 def rank_correlations(
@@ -109,6 +111,10 @@ def tau(one: Floats, other: Floats) -> float:
 _FEWEST = 3
 
 
+def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
+    return dict(zip(("y", "x", "by"), facts.slope, strict=False)) if facts.slope else None
+
+
 @measure(
     title="Slopes by group",
     question="Does a line through two columns rise as steeply in every group?",
@@ -123,6 +129,7 @@ _FEWEST = 3
         "groups": Figure("Groups compared"),
         "lost": Figure("Groups in which the release has no slope", better="lower"),
     },
+    of_release=OfReleaseStudy(9, _of_named_columns),
 )
 @checked
 def subgroup_slopes(original: Microdata, released: Any, *, y: str, x: str, by: str | None = None) -> Measure:
@@ -211,6 +218,7 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
         "explained": Figure("Variance that the components explain", unit="share"),
         "components": Figure("Components"),
     },
+    of_release=OfReleaseStudy(6, shapes=("file",)),
 )
 @checked
 def shared_components(

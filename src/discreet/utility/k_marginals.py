@@ -16,6 +16,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.engine.grouping import Cutting
 from discreet.engine.shared_tables import shared_tables
@@ -27,6 +28,10 @@ _NO_RECORDS = (
     "memory to have sampling_equivalent."
 )
 _RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
+
+
+def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
+    return {"group": facts.group} if facts.group else None
 
 
 @measure(
@@ -48,6 +53,7 @@ _RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
             "A random subsample of this share scores alike", unit="share", better="higher"
         ),
     },
+    of_release=OfReleaseStudy(8, _by_group),
 )
 @checked
 def k_marginal(

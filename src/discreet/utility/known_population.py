@@ -15,6 +15,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.number_arrays import need_pairs, numbers_of
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.plausible_households import household_rules
@@ -148,6 +149,10 @@ def stands_for(released: Microdata, rows: int, total: float) -> tuple[Floats, li
     ]
 
 
+def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
+    return dict(facts.population or {}) if facts.roles.get("household") else None
+
+
 @measure(
     title="Households",
     question="Are released households plausible, and as many as there should be?",
@@ -177,6 +182,7 @@ def stands_for(released: Microdata, rows: int, total: float) -> tuple[Floats, li
         "households": Figure("Households estimated"),
         "households_true": Figure("Households in truth"),
     },
+    of_release=OfReleaseStudy(12, _of_households),
 )
 @checked
 def household_plausibility(

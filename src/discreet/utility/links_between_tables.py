@@ -12,6 +12,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import PATKI_2016
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfReleaseStudy
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 
@@ -41,6 +42,7 @@ _QUARTILES = (0.25, 0.5, 0.75)
         "rules_broken": Figure("Records that break a rule of the schema", better="lower", summary=True),
         "links": Figure("Links between tables"),
     },
+    of_release=OfReleaseStudy(1, shapes=("linked tables",)),
 )
 @checked
 def linked_keys(original: LinkedTables, released: LinkedTables) -> Measure:

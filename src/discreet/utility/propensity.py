@@ -70,7 +70,7 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
     return {"model": model, "interactions": 0, "aligned": pair.linked and pair.ids is None}
 
 
-def _told_apart(found: Measure, beside: Beside) -> Iterator[Finding]:
+def _distinguished(found: Measure, beside: Beside) -> Iterator[Finding]:
     if is_blind(found, beside.measures):
         yield Finding(
             "blind tree",
@@ -198,7 +198,7 @@ def _scores(found: Measure) -> Iterator[Lines]:
     },
     compare=OfPair(5, "utility", most=50_000, by_size=True, settings=_of_a_tree),
     study=OfStudy(1, {"model": "cart", "n_perm": 20}),
-    worst=OfWorst(4, _told_apart),
+    worst=OfWorst(4, _distinguished),
     pictures=_pictures,
     releases=OfReleases(
         5,

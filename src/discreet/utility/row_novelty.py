@@ -19,6 +19,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfReleaseStudy
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
@@ -228,6 +229,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     worst=OfWorst(6, _who_comes_back),
     releases=OfReleases(11, {"new_share_exact": "New records"}),
     synthesis=OfSynthesis(by_donors=True),
+    of_release=OfReleaseStudy(7, shapes=("file",)),
 )
 @checked
 def new_rows(

@@ -16,6 +16,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -50,6 +51,11 @@ def compliance_lift(compliance: float, baseline: float) -> float:
     return (compliance - baseline) / (100 - baseline) if baseline < 100 else float("nan")
 
 
+def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
+    conditions = [rule for rule in facts.rules if rule.strip().startswith("if ")]
+    return {"rules": conditions} if conditions else None
+
+
 @measure(
     title="Rules learned",
     question="Were the rules of the file learned, or are they kept by chance?",
@@ -65,6 +71,7 @@ def compliance_lift(compliance: float, baseline: float) -> float:
         "rules": Figure("Rules"),
         "empty": Figure("Rules whose condition no released record meets", better="lower"),
     },
+    of_release=OfReleaseStudy(11, _of_conditions, ("file", "linked tables")),
 )
 @checked
 def rule_compliance(original: Microdata, released: Microdata, *, rules: str | Sequence[str]) -> Measure:
@@ -151,6 +158,10 @@ def _percent_given(frame: pl.DataFrame, rule: RecordRule) -> tuple[int, float | 
 # How many released records say what cannot be? Rules of the file, each checked in the table of its columns.
 
 
+def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
+    return {"rules": list(facts.rules)} if facts.rules else None
+
+
 @measure(
     title="Inconsistent records",
     question="How many released records say what cannot be?",
@@ -165,6 +176,7 @@ def _percent_given(frame: pl.DataFrame, rule: RecordRule) -> tuple[int, float | 
         "original": Figure("Breaches in the original"),
         "rules": Figure("Rules checked"),
     },
+    of_release=OfReleaseStudy(10, _of_all_rules),
 )
 @checked
 def inconsistencies(

@@ -13,6 +13,7 @@ from discreet.core.citations import FRANCIS_2024, SNOKE_2018
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
+from discreet.core.ready_studies import OfReleaseStudy
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Released, as_numbers
@@ -32,6 +33,7 @@ from discreet.utility.table_codes import Released, as_numbers
         "tables": Figure("Tables compared"),
         "empty": Figure("Released tables without a record", better="lower"),
     },
+    of_release=OfReleaseStudy(4),
 )
 @checked
 def table_propensity(

@@ -15,6 +15,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, plain_text
@@ -28,6 +29,11 @@ _GRIDS: Mapping[str, dict[str, list[Any]]] = {
     "forest": {"min_samples_leaf": [1, 5, 20], "max_features": ["sqrt", 0.5]},
     "boosting": {"learning_rate": [0.05, 0.1], "max_leaf_nodes": [7, 31]},
 }
+
+
+def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
+    there = facts.target and (facts.holdout or facts.shape == "linked tables")
+    return {"learners": ["linear", "forest"]} if there else None
 
 
 @measure(
@@ -45,6 +51,7 @@ _GRIDS: Mapping[str, dict[str, list[Any]]] = {
     },
     compare=OfPair(8, "utility", usual=False, one_type=True),
     study=OfStudy(6, {"learners": ["linear", "forest"]}),
+    of_release=OfReleaseStudy(13, _where_people_are_left),
 )
 @checked
 def train_on_synthetic(

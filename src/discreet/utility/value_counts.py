@@ -16,6 +16,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
+from discreet.core.ready_studies import OfReleaseStudy
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Coding, Released
@@ -37,6 +38,7 @@ from discreet.utility.table_codes import Coding, Released
         "median_percent": Figure("Median error of a count", unit="percent", better="lower"),
         "counts": Figure("Counts compared"),
     },
+    of_release=OfReleaseStudy(2),
 )
 @checked
 def value_counts(
@@ -145,6 +147,7 @@ _RARE = 0.001
             "Largest change of the rarer of two classes, in percent points", better="lower"
         ),
     },
+    of_release=OfReleaseStudy(5, shapes=("linked tables",)),
 )
 @checked
 def category_coverage(

@@ -19,7 +19,7 @@ _QUERIES = (
 _MACHINERY = ("Change", "Draft", "Treatment")
 _METHODS: dict[str, Kind] = {"protect": "treatment", "synth": "generator"}
 _WORDS = ("label", "unit", "words")
-_VERBS = ("assess", "compare", "study")
+_VERBS = ("assess", "compare", "study", "of_release", "benchmark")
 
 
 def catalog() -> list[Entry]:

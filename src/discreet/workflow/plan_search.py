@@ -19,7 +19,7 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan, Treatment
-from discreet.workflow.trials import COST, Job, Judgment, Ledger, Trial, fingerprint, plan_key, run
+from discreet.workflow.trials import COST, RISK, Job, Judgment, Ledger, Trial, fingerprint, plan_key, run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -139,7 +139,7 @@ def search(
     plans: Sequence[Treatment] | Mapping[str, Treatment],
     policy: Policy | str | Path,
     *,
-    risk: str = "reidentification.prosecutor_mean",
+    risk: str = RISK,
     loss: str = COST,
     columns: str | Sequence[str] | None = None,
     missing: Missing = "category",

@@ -39,11 +39,10 @@ from discreet.workflow.suggestion_result import (
     step_effects,
     summary,
 )
-from discreet.workflow.trials import COST, Judgment, Ledger, fingerprint
+from discreet.workflow.trials import COST, RISK, Judgment, Ledger, fingerprint
 
 Effort = Literal["quick", "normal", "thorough"]
 _RANDOM = ("pram", "class-swap", "rank-swap", "random-swap", "add-noise")
-_RISK = "reidentification.prosecutor_mean"
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
 
 
@@ -148,7 +147,7 @@ def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool
     plans = {trial.name: recipe.plan(frame, title) for recipe, trial in explorer.tried.items()}
     trials = list(explorer.tried.values())
     search = Search(
-        trials=ranked(trials), policy=bench.policy.name, risk=_RISK, loss=COST, seed=bench.seed, plans=plans
+        trials=ranked(trials), policy=bench.policy.name, risk=RISK, loss=COST, seed=bench.seed, plans=plans
     )
     for recipe in sorted(
         (r for r, t in explorer.tried.items() if t.meets), key=lambda r: explorer.tried[r].loss or 0.0
@@ -318,7 +317,7 @@ def _fingerprint(
     details: Mapping[str, Any],
     seed: int | None,
 ) -> str:
-    judged = Judgment(policy, _RISK, COST)
+    judged = Judgment(policy, RISK, COST)
     parts = [fingerprint(data, judged, seed), sorted(weights.items()), sorted(map(str, details.items()))]
     return hashlib.sha256("; ".join(map(str, parts)).encode()).hexdigest()
 

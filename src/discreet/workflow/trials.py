@@ -29,6 +29,8 @@ from discreet.protect import Plan
 from discreet.workflow.questions import by_name
 
 COST = "information_loss"
+RISK = "reidentification.prosecutor_mean"
+"""What plans are weighed by unless a search is told otherwise."""
 
 
 @dataclass(frozen=True)

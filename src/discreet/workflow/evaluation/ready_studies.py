@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from discreet.core.cards import all_cards
 from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.ready_studies import ReleaseFacts
 from discreet.workflow.evaluation.linked_releases import known_generators
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_data import DataSet
 from discreet.workflow.evaluation.study_generators import Generator
-from discreet.workflow.evaluation.study_metrics import Metric, measures_known, usual_metrics
+from discreet.workflow.evaluation.study_metrics import Metric, usual_metrics
 
 ANCHORS = ("uniform", "independent", "bootstrap", "subsample", "cart")
 NETWORKS = ("ctgan", "tvae", "tabular-diffusion", "language-model")
@@ -24,7 +26,6 @@ DEFAULT = ("adversarial-forest", "gaussian-copula", "bayesian-network", *NETWORK
 
 _PART = 0.5  # of the time limit that a network may train for; the rest is for drawing and measuring
 _TIME, _MEMORY = 600.0, 8_000.0
-_ATTACKS = ("membership", "singling_out", "linkability", "inference")
 
 
 def benchmark(
@@ -134,16 +135,14 @@ def _anchor(name: str, parameters: Mapping[str, Any]) -> Generator:
 
 
 def _metrics(*, attacks: bool) -> tuple[Metric, ...]:
-    """Return the usual metrics, SNI over several lengths of the neighbor lists, and the attacks that are there."""
+    """Return the usual metrics, and those that generators are compared by beyond them."""
     asked = list(usual_metrics())
-    known = measures_known()
-    if "risk.shared_neighbors" in known:
-        asked.append(Metric("shared_neighbors", figures=("sni", "sni_lowest", "sni_highest"), better="lower"))
     there = {metric.name for metric in asked}
+    more = [(card, card.benchmark) for card in all_cards(asked="benchmark") if card.benchmark is not None]
     asked += [
-        Metric(name, f"attack.{name}")
-        for name in _ATTACKS
-        if attacks and f"attack.{name}" in known and name not in there
+        Metric(card.name, f"{card.room}.{card.name}", figures=study.figures, better=study.better)
+        for card, study in sorted(more, key=lambda one: one[1].order)
+        if card.name not in there and (attacks or card.room != "attack")
     ]
     return tuple(asked)
 
@@ -151,9 +150,14 @@ def _metrics(*, attacks: bool) -> tuple[Metric, ...]:
 # One release beside its original: the study that ``discreet evaluate ORIGINAL --release PATH`` runs.
 
 
-_OF_MANY = ("value_counts", "rank_correlations", "table_propensity")
-_OF_FILE = (*_OF_MANY, "shared_components", "new_rows")
-_OF_LINKED = ("linked_keys", "value_counts", "rank_correlations", "table_propensity", "category_coverage")
+def _metrics_of(facts: ReleaseFacts) -> list[Metric]:
+    """Return the metrics of a release, as far as what is known of it lets them be asked."""
+    asked = [(card, card.of_release) for card in all_cards(asked="of_release") if card.of_release is not None]
+    return [
+        Metric(card.name, parameters=given)
+        for card, study in sorted(asked, key=lambda one: one[1].order)
+        if facts.shape in study.shapes and (given := study.given(facts)) is not None
+    ]
 
 
 def released_study(
@@ -218,27 +222,18 @@ def released_study(
         )
     if not Path(release).exists() and Path(release).suffix == "":
         raise InputError(f"There is no release '{Path(release).name}'.")
-    names = _OF_LINKED if linked else _OF_MANY if many else _OF_FILE
-    metrics = [Metric(name) for name in names]
-    if group:
-        metrics.append(Metric("k_marginal", parameters={"group": group}))
-    if slope:
-        if not 2 <= len(slope) <= 3:
-            raise ParameterError("slope names two columns, y and x, and perhaps a third for groups.")
-        metrics.append(Metric("subgroup_slopes", parameters=dict(zip(("y", "x", "by"), slope, strict=False))))
-    if rules:
-        metrics.append(Metric("inconsistencies", parameters={"rules": list(rules)}))
-        implied = [rule for rule in rules if rule.strip().startswith("if ")]
-        if implied and not many:
-            metrics.append(Metric("rule_compliance", parameters={"rules": implied}))
-    if given.get("household"):
-        metrics.append(Metric("household_plausibility", parameters=dict(population or {})))
-    if target and (holdout or linked):
-        metrics.append(Metric("train_on_synthetic", parameters={"learners": ["linear", "forest"]}))
-    if given.get("keys"):
-        metrics.append(Metric("quasi_identifier_attack"))
-    if given.get("sensitive") and not many:
-        metrics.append(Metric("attribute_attack", parameters={"repeats": 3}))
+    if slope and not 2 <= len(slope) <= 3:
+        raise ParameterError("slope names two columns, y and x, and perhaps a third for groups.")
+    facts = ReleaseFacts(
+        "linked tables" if linked else "files" if many else "file",
+        given,
+        group,
+        slope,
+        rules,
+        population,
+        target=bool(target),
+        holdout=bool(holdout),
+    )
     data = DataSet(
         place.name.split(".")[0] or "file",
         str(source),
@@ -251,7 +246,7 @@ def released_study(
     return Study(
         data=[data],
         generators=[Generator("release", files=(str(release),))],
-        metrics=metrics,
+        metrics=_metrics_of(facts),
         title=f"A release of {data.name}",
         holdout=0.0,
         seed=seed,
