@@ -149,7 +149,7 @@ class NoisyBayes(Synthesizer):
             centers=np.array([each.middle for each in ranges]),
             means=np.array([mean for mean, _ in models]),
             covariances=np.array([covariance for _, covariance in models]),
-            repaired=repaired,
+            repaired=int(repaired),
             left_out=left_out,
         )
         claim = DifferentialPrivacy(
@@ -268,9 +268,6 @@ class FittedNormal(Fitted):
     repaired: int
     left_out: Mapping[str, str]
 
-    def __post_init__(self) -> None:
-        self.repaired = int(self.repaired)
-
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw a file from one of the models."""
         at = int(stream("which").integers(len(self.means)))
@@ -285,6 +282,3 @@ class FittedNormal(Fitted):
             own = np.round(values[:, j]) if dtype.is_integer() else values[:, j]
             made.append(from_numbers(own, none, dtype, name))
         return pl.DataFrame(made)
-
-
-_PARTS = ("names", "centers", "means", "covariances", "repaired", "left_out")

@@ -163,7 +163,6 @@ class FittedPopulation(Fitted):
 
     def __post_init__(self) -> None:
         self.numbered_units = self.household
-        self.calibrate = {name: dict(own) for name, own in self.calibrate.items()}
 
     @property
     def merged(self) -> list[tuple[int, dict[str, Any]]]:

@@ -112,9 +112,6 @@ class FittedMarginals(Fitted):
     impossible: Sequence[Combination]
     left_out: Mapping[str, str]
 
-    def __post_init__(self) -> None:
-        self.chosen = [tuple(int(column) for column in columns) for columns in self.chosen]
-
     @property
     def measured(self) -> list[tuple[str, ...]]:
         """The tables that were measured, as columns, in the order in which they were chosen."""
