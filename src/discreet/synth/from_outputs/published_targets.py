@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.described import kebab, made_from, parameters_of
+from discreet.core.doors import Registry
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import keep_as_tuples, typed_parameters
 from discreet.synth.from_outputs.bound_targets import Bound, BoundCorrelation, BoundGroups, BoundTable, Form
@@ -37,7 +38,7 @@ from discreet.synth.from_outputs.design_columns import (
 class Target(ABC):
     """A published result; subclasses say of which kind."""
 
-    known: ClassVar[dict[str, type[Target]]] = {}
+    known: ClassVar[Registry[type[Target]]] = Registry("discreet.synth.from_outputs")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
