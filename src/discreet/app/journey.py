@@ -195,7 +195,7 @@ class Journey:
         if self.kind == "upload":
             kept["place"] = ""  # the upload is gone with the page; the file is asked for again
         document = {"discreet": _FORM, **kept}
-        if holds_values({"step": self.steps}, "plan"):
+        if holds_values({"step": self.steps}):
             document["note"] = "This file holds values of the data: keep it as the data are kept."
         return document
 

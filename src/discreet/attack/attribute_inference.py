@@ -23,7 +23,7 @@ from discreet.attack.success import (
 from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
-from discreet.core.constraints import Share
+from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -60,14 +60,14 @@ def inference(
     original: Microdata,
     released: Microdata,
     *,
-    secret: str | Sequence[str] | None = None,
-    known: Sequence[str] | None = None,
+    secret: ColumnName | ColumnNames | None = None,
+    known: ColumnNames | None = None,
     control: Microdata | None = None,
     attacks: int = 1_000,
     method: Method | Sequence[Method] | None = None,
     tolerance: Annotated[float, Share(below=True)] = 0.05,
-    categorical: Sequence[str] = (),
-    precision: Setting = None,
+    categorical: ColumnNames = (),
+    precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:

@@ -18,7 +18,7 @@ from discreet.attack.success import OPINION, REFERENCE, RISK_FIGURES, Tally, mea
 from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -60,13 +60,13 @@ def linkability(
     original: Microdata,
     released: Microdata,
     *,
-    columns: tuple[Sequence[str], Sequence[str]] | None = None,
+    columns: Annotated[tuple[Sequence[str], Sequence[str]], Public()] | None = None,
     neighbors: Annotated[int, AtLeast(1)] = 1,
     control: Microdata | None = None,
     attacks: int = 2_000,
-    categorical: Sequence[str] = (),
+    categorical: ColumnNames = (),
     distance: Distance = "gower",
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:

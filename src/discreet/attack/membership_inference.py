@@ -12,7 +12,7 @@ believed, is chosen on one half of the people and judged on the other, so that n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ from discreet.attack.success import RISK_FIGURES, Tally, measured
 from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -68,6 +69,7 @@ class Scores(NamedTuple):
     },
     compare=OfPair(63, "risk", usual=False, judged_by_holdout=True, one_type=True),
     benchmark=OfBenchmark(2),
+    tells=("chosen",),
 )
 @checked
 def membership(
@@ -79,10 +81,10 @@ def membership(
     method: Method | Sequence[Method] | None = None,
     reference: Microdata | None = None,
     neighbors: int = 5,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
     distance: Distance = "gower",
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:

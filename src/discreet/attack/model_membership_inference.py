@@ -45,6 +45,7 @@ _TINY = 1e-6
         "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
         "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
     },
+    tells=("chosen",),
 )
 @checked
 def model_membership(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from discreet.attack.ranked_reconstruction import DICK_2023, ONLY_WHAT_IS_BEHIND
 from discreet.attack.reconstruction_audit import SANCHEZ_2024, audit_reconstruction
 from discreet.attack.relaxed_projection import Device
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -105,11 +106,11 @@ def table_reconstruction(
     table: Table | str,
     protected: ProtectedTable | SuppressionResult | Table | TableProtection | str | None = None,
     *,
-    area: str | None = None,
+    area: ColumnName | None = None,
     method: Literal["relaxed", "exact"] = "relaxed",
     tolerance: float = 0.0,
-    public: Sequence[str] | None = None,
-    confidential: Sequence[str] | None = None,
+    public: ColumnNames | None = None,
+    confidential: ColumnNames | None = None,
     exhaustive: bool = False,
     runs: int = 100,
     rows: int = 1000,

@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -54,8 +54,8 @@ def quasi_identifier_attack(
     original: Microdata,
     released: Any,
     *,
-    known: str | Sequence[str] | None = None,
-    secret: str | Sequence[str] | None = None,
+    known: ColumnName | ColumnNames | None = None,
+    secret: ColumnName | ColumnNames | None = None,
     bins: Annotated[int, AtLeast(2)] = 20,
     least: Annotated[int, AtLeast(1)] = _FEW,
     progress: bool = False,

@@ -17,6 +17,7 @@ from discreet.attack.counting_queries import records_of
 from discreet.attack.ranked_reconstruction import DICK_2023, FREQUENCY
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -64,16 +65,17 @@ _NOT_ATTRIBUTES = (FREQUENCY, "runs", "rank")
         ),
         "majority_baseline": Figure("People whose value the most common one hits", unit="share"),
     },
+    tells=("attributes",),
 )
 @checked
 def audit_reconstruction(
     original: Any,
     ranking: Any,
     *,
-    public: Sequence[str] | None = None,
-    confidential: Sequence[str] | None = None,
+    public: ColumnNames | None = None,
+    confidential: ColumnNames | None = None,
     exhaustive: bool = False,
-    strata: str | None = None,
+    strata: ColumnName | None = None,
     holdout: Any = None,
     top: int | None = None,
     least: int = 1,

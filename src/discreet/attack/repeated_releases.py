@@ -18,7 +18,7 @@ from discreet.attack.success import OPINION, RISK_FIGURES, Tally, measured
 from discreet.attack.victims import drawn, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import Share
+from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -51,13 +51,13 @@ def attribute_reconstruction(
     original: Microdata,
     released: Sequence[Microdata],
     *,
-    secret: str,
-    known: Sequence[str] | None = None,
+    secret: ColumnName,
+    known: ColumnNames | None = None,
     control: Microdata | None = None,
     attacks: int = 1_000,
     method: Method = "nearest",
     tolerance: Annotated[float, Share(below=True)] = 0.05,
-    categorical: Sequence[str] = (),
+    categorical: ColumnNames = (),
     seed: Seed = None,
 ) -> Measure:
     """What do several releases of the same people give away together that none does alone?

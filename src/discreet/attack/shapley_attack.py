@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,7 @@ from discreet.attack.guarded_explanations import Guard
 from discreet.attack.shapley import Explainer, Explaining, Predict
 from discreet.attack.success import RISK_FIGURES
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -79,12 +80,12 @@ def shapley_reconstruction(
     explainer: Explainer = "exact",
     attack: Attack | Regression = "linear",
     guard: Guard | None = None,
-    sizes: Sequence[int] | None = None,
-    groups: Sequence[Sequence[int]] | None = None,
-    names: Sequence[str] | None = None,
-    categorical: Collection[str | int] = (),
-    discrete: Collection[str | int] = (),
-    thresholds: Mapping[str, float] | None = None,
+    sizes: Annotated[Sequence[int], Public()] | None = None,
+    groups: Annotated[Sequence[Sequence[int]], Public()] | None = None,
+    names: ColumnNames | None = None,
+    categorical: Annotated[Collection[str | int], Public()] = (),
+    discrete: Annotated[Collection[str | int], Public()] = (),
+    thresholds: Annotated[Mapping[str, float], Public()] | None = None,
     include_constant: bool = False,
     allow_overlap: bool = False,
     allow_nan: bool = False,
@@ -296,13 +297,13 @@ def shapley_sweep(
     attacks: Sequence[Attack | Regression] = ("linear",),
     optimizers: Sequence[Optimizer] = ("adam",),
     guards: Sequence[Guard | None] = (None,),
-    sizes: Sequence[int] | None = None,
+    sizes: Annotated[Sequence[int], Public()] | None = None,
     seeds: int = 3,
-    groups: Sequence[Sequence[int]] | None = None,
-    names: Sequence[str] | None = None,
-    categorical: Collection[str | int] = (),
-    discrete: Collection[str | int] = (),
-    thresholds: Mapping[str, float] | None = None,
+    groups: Annotated[Sequence[Sequence[int]], Public()] | None = None,
+    names: ColumnNames | None = None,
+    categorical: Annotated[Collection[str | int], Public()] = (),
+    discrete: Annotated[Collection[str | int], Public()] = (),
+    thresholds: Annotated[Mapping[str, float], Public()] | None = None,
     include_constant: bool = False,
     allow_overlap: bool = False,
     allow_nan: bool = False,

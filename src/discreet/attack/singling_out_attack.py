@@ -33,7 +33,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.caveats import Caveat
 from discreet.core.citations import COHEN_NISSIM_2020
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import InputError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -107,9 +107,9 @@ def singling_out(
     attacks: Annotated[int, AtLeast(1)] = 500,
     predicates: Predicates | None = None,
     conditions: Annotated[int, AtLeast(2)] = 4,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
-    precision: Setting = None,
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
+    precision: Annotated[Setting, Public()] = None,
     seed: Seed = None,
 ) -> Measure:
     """Can somebody be singled out by what the release says?

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from discreet.attack.attribute_inference import Clues, secrets_of
 from discreet.attack.victims import victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -66,10 +67,10 @@ def attribute_attack(
     original: Microdata,
     released: Microdata,
     *,
-    secret: str | None = None,
-    known: str | Sequence[str] | None = None,
+    secret: ColumnName | None = None,
+    known: ColumnName | ColumnNames | None = None,
     holdout: Microdata | None = None,
-    fractions: float | Sequence[float] = (1.0,),
+    fractions: float | Annotated[Sequence[float], Public()] = (1.0,),
     learners: Learner | Sequence[Learner] = LEARNERS,
     repeats: int = 10,
     most_targets: int = 10_000,

@@ -33,6 +33,7 @@ def measure_called(room: str, name: str, *, what: str) -> Card:
 
 def answer(name: str, card: Card, request: Request, *, holdout: str = "holdout") -> Measure:
     """Ask a measure, and refuse what it does not take; ``holdout`` is the option for people who were not used."""
+    from discreet.core.parameters import describe, hints_of
     from discreet.core.requests import check_settings
 
     takes, given = card.takes, request.settings
@@ -50,7 +51,8 @@ def answer(name: str, card: Card, request: Request, *, holdout: str = "holdout")
             raise ParameterError(f"{name} compares two files; name the other one with --{role} FILE.")
     for setting in takes.settings:
         if setting in takes.needed and setting not in given:
-            raise ParameterError(f"{name} needs '{setting}': name it with --set {setting}=VALUE.")
+            wanted = describe(hints_of(card.function).get(setting, object))
+            raise ParameterError(f"{name} needs '{setting}', {wanted}: name it with --set {setting}=VALUE.")
     return card.ask(request)
 
 

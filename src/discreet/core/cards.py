@@ -264,6 +264,9 @@ class Card:
         What must be in memory.
     references
         Where it comes from.
+    tells
+        What its answers tell of how they came about beside its own parameters and single numbers, and is no value of
+        the data.
     figures
         Its figures by name, ``"value"`` for the headline value.
     columns
@@ -300,6 +303,7 @@ class Card:
     leading: bool = False
     work: Work = ""
     references: tuple[str, ...] = ()
+    tells: tuple[str, ...] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
     columns: Mapping[str, Figure] = field(default_factory=dict)
     tables: tuple[Shown, ...] = ()
@@ -351,6 +355,7 @@ def measure(
     leading: bool = False,
     work: Work = "",
     references: tuple[str, ...] = (),
+    tells: tuple[str, ...] = (),
     figures: Mapping[str, Figure] = _NOTHING,
     columns: Mapping[str, Figure] = _NOTHING,
     tables: tuple[Shown, ...] = (),
@@ -387,6 +392,7 @@ def measure(
             leading=leading,
             work=work,
             references=references,
+            tells=tells,
             figures=figures,
             columns=columns,
             tables=tables,

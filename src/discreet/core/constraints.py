@@ -14,9 +14,9 @@ what fits and what does not, and logs withhold what is not declared to be free o
 from __future__ import annotations
 
 import math
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 
 class Constraint:
@@ -193,10 +193,12 @@ class Entries(Constraint):
 class HoldsValues(Constraint):
     """The parameter holds values of the data: no log, report or finding shows them unless the user asks.
 
-    ``by_column`` says that it is a table by column, of which the names of columns may be shown.
+    ``by_column`` says that it is a table by column, of which the names of columns may be shown, and ``in_expressions``
+    that values stand in expressions, of which columns and signs may be shown.
     """
 
     by_column: bool = False
+    in_expressions: bool = False
 
     def holds(self, value: Any) -> bool:
         """Any value may be one of the data."""
@@ -210,6 +212,24 @@ class Public(Constraint):
     def holds(self, value: Any) -> bool:
         """Any value fits."""
         return True
+
+
+@dataclass(frozen=True)
+class FieldsOf(Constraint):
+    """A table whose entries are declared in a class, often a TypedDict."""
+
+    kind: type
+
+    def holds(self, value: Any) -> bool:
+        """Any table fits: more entries than those declared may be in it."""
+        return True
+
+
+ColumnName = Annotated[str, Public()]
+"""The name of a column, or of several in one formula."""
+
+ColumnNames = Annotated[Sequence[str], Public()]
+"""Names of columns."""
 
 
 def _number(value: float) -> str:

@@ -59,12 +59,15 @@ class MethodCard:
         where there are no records to begin with.
     references
         Where it comes from.
+    tells
+        What its log tells beside its own parameters and single numbers, and is no value of the data.
     """
 
     kind: type[Any]
     aim: Aim
     work: Work = ""
     references: tuple[str, ...] = ()
+    tells: tuple[str, ...] = ()
 
     @property
     def room(self) -> str:
@@ -81,11 +84,13 @@ _CARDS: dict[type[Any], MethodCard] = {}
 _Kind = TypeVar("_Kind", bound=type[Any])
 
 
-def method(*, aim: Aim, work: Work = "", references: tuple[str, ...] = ()) -> Callable[[_Kind], _Kind]:
+def method(
+    *, aim: Aim, work: Work = "", references: tuple[str, ...] = (), tells: tuple[str, ...] = ()
+) -> Callable[[_Kind], _Kind]:
     """Give a treatment or a generator its card; `MethodCard` says what each entry is."""
 
     def declared(kind: _Kind) -> _Kind:
-        _CARDS[kind] = MethodCard(kind, aim, work, references)
+        _CARDS[kind] = MethodCard(kind, aim, work, references, tells)
         return kind
 
     return declared

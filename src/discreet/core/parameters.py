@@ -265,6 +265,34 @@ class _Names(dict[str, Any]):
         return Any
 
 
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Resolve what a class of parameters, a table of entries or a function declares, by name.
+
+    Examples
+    --------
+    >>> @checked
+    ... def halved(share: float) -> float:
+    ...     return share / 2
+    >>> hints_of(halved)
+    {'share': <class 'float'>}
+    """
+    if not isinstance(kind, type):
+        return function_hints(kind)
+    return typing.get_type_hints(kind, include_extras=True) if typing.is_typeddict(kind) else _hints(kind)
+
+
+def describe(annotation: Any) -> str:
+    """Say what a parameter takes, with its limits, as help and manual show it.
+
+    Examples
+    --------
+    >>> from discreet.core.constraints import AtLeast
+    >>> describe(typing.Annotated[int, AtLeast(2)] | None), describe(Literal["mean", "median"])
+    ('a whole number of at least 2 or nothing', "'mean' or 'median'")
+    """
+    return _in_words(annotation, limits=True)
+
+
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
     hints: dict[str, Any] = {}

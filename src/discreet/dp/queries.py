@@ -11,19 +11,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import Between
+from discreet.core.constraints import Between, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled, stands
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 from discreet.core.results import Measure
+from discreet.core.value_gate import name_in_documents
 from discreet.core.wording import shown
 from discreet.dp.calibration import checked_epsilon, noise_rate, rational_epsilon
 from discreet.dp.coins import chosen_privately
@@ -369,6 +370,28 @@ def _ranks(data: Microdata, number: Range, candidates: Floats) -> Integers:
 
 
 # One question under a budget: what it may spend, where its random bits come from, how its answer is worded.
+
+
+class AnswerSettings(TypedDict, total=False):
+    """What an answer tells of how it came about, beside numbers."""
+
+    unit: Annotated[str, Public()]
+    purpose: Annotated[str, Public()]
+    mechanism: Annotated[str, Public()]
+    adjacency: Annotated[str, Public()]
+    kernel: Annotated[str, Public()]
+
+
+name_in_documents(
+    "measure",
+    dict.fromkeys(
+        (
+            "private_count", "private_total", "private_mean", "private_variance", "private_quantiles", "private_table",
+            "private_linear_regression", "private_quantile_regression",
+        ),
+        AnswerSettings,
+    ),
+)  # fmt: skip
 
 
 class Ask:

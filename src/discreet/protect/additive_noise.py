@@ -16,7 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers, Words
 from discreet.core.cards import Work
-from discreet.core.constraints import Above, Share
+from discreet.core.constraints import Above, ColumnName, ColumnNames, Share
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
@@ -146,13 +146,13 @@ class AddNoise(Treatment):
     (14.25, True)
     """
 
-    columns: Sequence[str] | None = None
+    columns: ColumnNames | None = None
     method: NoiseMethod = "independent"
     level: Annotated[float, Above(0)] = 0.1
-    strata: Sequence[str] | None = None
+    strata: ColumnNames | None = None
     round_integers: bool = True
     outlier_share: Annotated[float, Share(above=True, below=True)] = 0.05
-    by: str | None = None
+    by: ColumnName | None = None
 
     def __post_init__(self) -> None:
         for name in ("columns", "strata"):

@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.citations import DALENIUS_REISS_1982
+from discreet.core.constraints import ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -37,6 +38,10 @@ _SLACK = 1e-9
         "Wong, R. C.-W., Li, J., Fu, A. W.-C. and Wang, K. (2006). (alpha, k)-anonymity: an enhanced "
         "k-anonymity model for privacy preserving data publishing. KDD 2006, 754–759.",
         DALENIUS_REISS_1982,
+    ),
+    tells=(
+        "moved",
+        "still_broken",
     ),
 )
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class ClassSwap(Treatment):
     """
 
     models: Sequence[PrivacyModel] | PrivacyModel
-    keys: Sequence[str] | None = None
+    keys: ColumnNames | None = None
 
     def __post_init__(self) -> None:
         models = models_of(self.models)

@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Words
-from discreet.core.constraints import Between
+from discreet.core.constraints import Between, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
@@ -63,9 +63,9 @@ class ShiftDates(Treatment):
     (30, True)
     """
 
-    columns: Sequence[str] | None = None
+    columns: ColumnNames | None = None
     max_days: Annotated[int, Between(1, _CALENDAR)] = 30
-    by: str | None = None
+    by: ColumnName | None = None
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Shift the dates."""
@@ -126,7 +126,7 @@ class ReorderRecords(Treatment):
     [1, 2, 3, 4]
     """
 
-    by: str | None = None
+    by: ColumnName | None = None
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Draw the new order."""

@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.constraints import Above, AtLeast, Between, Share
+from discreet.core.constraints import Above, AtLeast, Between, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -104,16 +104,16 @@ class SpatialRaster(Treatment):
     """
 
     cell_size: Annotated[float, Above(0)]
-    value: str | None = None
+    value: Annotated[str, HoldsValues()] | None = None
     method: Method = "quadtree"
     levels: Annotated[int, Between(0, 20)] = 3
     bandwidth: Annotated[float, Above(0)] | None = None
     min_count: Annotated[float, AtLeast(1)] = 10
     max_share: Annotated[float, Share(above=True)] = 0.95
     p: Annotated[float, Share(above=True)] | None = None
-    location: Sequence[str] | None = None
+    location: ColumnNames | None = None
     geographic: bool = False
-    contributor: str | None = None
+    contributor: ColumnName | None = None
     digits: Annotated[int, AtLeast(1)] = 3
     on_missing: Literal["refuse", "drop"] = "refuse"
 

@@ -23,7 +23,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers, Words
 from discreet.core.cards import Work
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import KeyedDraws
@@ -133,14 +133,14 @@ class DonutMask(Treatment):
     r_min: Annotated[float, AtLeast(0)] | None = None
     r_max: Annotated[float, AtLeast(0)] | None = None
     radius_law: RadiusLaw = "uniform"
-    location: Sequence[str] | None = None
+    location: ColumnNames | None = None
     geographic: bool = False
-    crs: str | None = None
-    adaptive: Sequence[int] | None = None
-    density: str | None = None
-    zone: str | None = None
-    polygons: Mapping[str, Any] = field(default_factory=dict)
-    by: str | None = None
+    crs: Annotated[str, Public()] | None = None
+    adaptive: Annotated[Sequence[int], Public()] | None = None
+    density: ColumnName | None = None
+    zone: ColumnName | None = None
+    polygons: Annotated[Mapping[str, Any], HoldsValues()] = field(default_factory=dict)
+    by: ColumnName | None = None
     max_tries: Annotated[int, AtLeast(1)] = 1000
     unreachable: Literal["refuse", "suppress"] = "refuse"
     on_missing: Literal["refuse", "keep", "drop"] = "refuse"

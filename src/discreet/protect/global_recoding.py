@@ -15,7 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Words
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
-from discreet.core.constraints import Above
+from discreet.core.constraints import Above, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import type_name
@@ -64,7 +64,7 @@ class Recode(Treatment):
     ['Nord', 'Nord', 'Süd']
     """
 
-    mapping: Mapping[str, Mapping[Any, Any]]
+    mapping: Annotated[Mapping[str, Mapping[Any, Any]], HoldsValues(by_column=True)]
     other: Literal["keep", "missing", "error"] = "keep"
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
@@ -147,8 +147,8 @@ class Generalize(Treatment):
     ['[30, 40)', '[30, 40)', '[50, 60)']
     """
 
-    levels: Mapping[str, int]
-    hierarchies: Mapping[str, Hierarchy]
+    levels: Annotated[Mapping[str, int], HoldsValues()]
+    hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)]
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Generalize each column."""
@@ -227,9 +227,9 @@ class Band(Treatment):
     ['minor', 'adult', 'senior', None]
     """
 
-    breaks: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    widths: Mapping[str, float] = field(default_factory=dict)
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    breaks: Annotated[Mapping[str, Sequence[float]], Public()] = field(default_factory=dict)
+    widths: Annotated[Mapping[str, float], Public()] = field(default_factory=dict)
+    labels: Annotated[Mapping[str, Sequence[str]], Public()] = field(default_factory=dict)
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
@@ -289,7 +289,7 @@ class Round(Treatment):
     [1000, 1500, -1500, None]
     """
 
-    base: Mapping[str, Annotated[float, Above(0)]]
+    base: Annotated[Mapping[str, Annotated[float, Above(0)]], Public()]
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Round each column."""

@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Words
-from discreet.core.constraints import Between
+from discreet.core.constraints import Between, ColumnNames, Public
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
@@ -60,7 +60,7 @@ class DropIdentifiers(Treatment):
     ('age',)
     """
 
-    columns: Sequence[str] | None = None
+    columns: ColumnNames | None = None
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Drop the columns."""
@@ -119,10 +119,10 @@ class Pseudonymize(Treatment):
     (True, None, 16)
     """
 
-    columns: Sequence[str] | None = None
-    key_variable: str = DEFAULT_VARIABLE
-    key_file: str | None = None
-    domain: str = ""
+    columns: ColumnNames | None = None
+    key_variable: Annotated[str, Public()] = DEFAULT_VARIABLE
+    key_file: Annotated[str, Public()] | None = None
+    domain: Annotated[str, Public()] = ""
     length: Annotated[int, Between(8, 64)] = 16
 
     def treat(self, data: Microdata, stream: Stream) -> Change:

@@ -11,7 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Integers
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -61,6 +61,7 @@ Missing = Literal["apart", "observed"]
         "Domingo-Ferrer, J. and Torra, V. (2005). Ordinal, continuous and heterogeneous k-anonymity "
         "through microaggregation. Data Mining and Knowledge Discovery 11(2), 195–212.",
     ),
+    tells=("sse_share_by_column",),
 )
 @dataclass(frozen=True)
 class Microaggregate(Treatment):
@@ -161,8 +162,8 @@ class Microaggregate(Treatment):
 
     k: Annotated[int, AtLeast(2)] = 3
     method: Method = "mdav"
-    columns: Sequence[str] | None = None
-    strata: str | Sequence[str] | None = None
+    columns: ColumnNames | None = None
+    strata: ColumnName | ColumnNames | None = None
     measure: Measure = "mean"
     categories: Categories = "mode"
     distance: Literal["euclidean", "gower"] | None = None
@@ -170,10 +171,10 @@ class Microaggregate(Treatment):
     gamma: Annotated[float, AtLeast(0)] = 0.2
     axis: Axis = "pca"
     clusters: Annotated[int, AtLeast(1)] | None = None
-    labels: str | None = None
-    series: str | None = None
-    time: str | None = None
-    weight: str | None = None
+    labels: ColumnName | None = None
+    series: ColumnName | None = None
+    time: ColumnName | None = None
+    weight: ColumnName | None = None
     missing: Missing = "apart"
     round: bool = False
 

@@ -16,7 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Work
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -100,9 +100,9 @@ class Mondrian(Treatment):
 
     k: Annotated[int, AtLeast(1)] | None = None
     models: Sequence[PrivacyModel] = ()
-    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] = field(default_factory=dict)
     strict: bool = True
-    keys: Sequence[str] | None = None
+    keys: ColumnNames | None = None
 
     def __post_init__(self) -> None:
         models = models_of(self.models) if self.models or self.k is None else ()

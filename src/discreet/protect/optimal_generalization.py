@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.constraints import Above, Share
+from discreet.core.constraints import Above, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -46,6 +46,11 @@ Loss = Literal[
         "doi:10.1197/jamia.M3144",
         "Kohlmayer, F., Prasser, F., Eckert, C., Kemper, A. and Kuhn, K. A. (2012). Flash: efficient, "
         "stable and optimal k-anonymity. PASSAT 2012, 708–717.",
+    ),
+    tells=(
+        "frontier",
+        "heights",
+        "nodes",
     ),
 )
 @dataclass(frozen=True)
@@ -115,12 +120,12 @@ class OptimalGeneralization(Treatment):
     """
 
     models: Sequence[PrivacyModel]
-    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] = field(default_factory=dict)
     suppression_limit: Annotated[float, Share()] = 0.0
     loss: Loss = "coverage"
-    target: str | None = None
-    weights: Mapping[str, Annotated[float, Above(0)]] | None = None
-    keys: Sequence[str] | None = None
+    target: ColumnName | None = None
+    weights: Annotated[Mapping[str, Annotated[float, Above(0)]], Public()] | None = None
+    keys: ColumnNames | None = None
     suppressed: Literal["missing", "remove"] = "missing"
     time_limit: Annotated[float, Above(0)] | None = None
 

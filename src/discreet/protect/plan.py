@@ -19,8 +19,9 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from discreet.core.constraints import Public
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.files.texts import read_toml
 from discreet.core.guarantees import PART_OF_A_PLAN
@@ -28,7 +29,7 @@ from discreet.core.parameters import check
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Release
-from discreet.core.value_gate import MARK, holds_values, setting
+from discreet.core.value_gate import MARK, holds_values, setting, settings_of
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.io.sidecar import save_text
@@ -74,7 +75,7 @@ class Plan(Treatment):
     """
 
     steps: Sequence[Treatment] = ()
-    title: str = ""
+    title: Annotated[str, Public()] = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
@@ -212,7 +213,7 @@ class Plan(Treatment):
         import tomli_w
 
         document = self.to_dict()
-        marked = MARK if holds_values(document, "plan") else ""
+        marked = MARK if holds_values(document) else ""
         return save_text(marked + tomli_w.dumps(document), path, overwrite=overwrite)
 
 
@@ -220,7 +221,8 @@ def _told(step: Treatment) -> str:
     """Write a step with the parameters that were set, long ones cut short."""
     if isinstance(step, Plan):
         return f"plan of {len(step.steps)} steps"
-    settings = {name: setting(name, value) for name, value in step.to_dict().items()}
+    declared = settings_of("treatment", step.name)
+    settings = {name: setting(declared, name, value) for name, value in step.to_dict().items()}
     given = ", ".join(f"{name} {textwrap.shorten(str(value), 80)}" for name, value in settings.items())
     return f"{step.name}: {given}" if given else step.name
 

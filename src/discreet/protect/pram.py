@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Work
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
@@ -33,6 +33,10 @@ Matrix = Mapping[Any, Mapping[Any, float]]
         "Gouweleeuw, J. M., Kooiman, P., Willenborg, L. C. R. J. and de Wolf, P.-P. (1998). Post "
         "randomisation for statistical disclosure control: theory and implementation. Journal of Official "
         "Statistics 14(4), 463–478.",
+    ),
+    tells=(
+        "local_epsilon",
+        "local_epsilon_of_record",
     ),
 )
 @dataclass(frozen=True)
@@ -106,15 +110,19 @@ class Pram(Treatment):
     ['clerk', 'cook', 'nurse']
     """
 
-    columns: Sequence[str] | None = None
+    columns: ColumnNames | None = None
     invariant: bool = True
-    change: Chances = 0.1
-    matrix: Mapping[str, Matrix] | None = None
-    strata: str | Sequence[str] | None = None
-    theta: Chances | None = None
-    epsilon: Annotated[float, AtLeast(0)] | Mapping[str, Annotated[float, AtLeast(0)]] | None = None
+    change: Annotated[Chances, Public()] = 0.1
+    matrix: Annotated[Mapping[str, Matrix], HoldsValues(by_column=True)] | None = None
+    strata: ColumnName | ColumnNames | None = None
+    theta: Annotated[Chances, Public()] | None = None
+    epsilon: (
+        Annotated[float, AtLeast(0), Public()]
+        | Annotated[Mapping[str, Annotated[float, AtLeast(0)]], Public()]
+        | None
+    ) = None
     jointly: bool = False
-    by: str | None = None
+    by: ColumnName | None = None
     missing: Literal["keep", "category"] = "keep"
 
     def __post_init__(self) -> None:

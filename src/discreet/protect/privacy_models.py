@@ -21,10 +21,11 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.constraints import Above, AtLeast, Share
+from discreet.core.constraints import Above, AtLeast, ColumnName, HoldsValues, Share
 from discreet.core.described import kebab
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
+from discreet.core.value_gate import name_in_documents
 from discreet.core.values import jsonable, named_among
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
@@ -139,6 +140,9 @@ class PrivacyModel(ABC):
             raise ParameterError(f"{name} cannot be made from these parameters: {error}.") from error
 
 
+name_in_documents("model", PrivacyModel.known)
+
+
 def models_of(models: Any) -> tuple[PrivacyModel, ...]:
     """Take the models as a user or a plan file gives them: one or several, as objects or descriptions."""
     if isinstance(models, PrivacyModel | Mapping):
@@ -191,7 +195,7 @@ class LDiversity(PrivacyModel):
         The constant of the recursive kind.
     """
 
-    sensitive: str
+    sensitive: ColumnName
     l: Annotated[float, AtLeast(1)]  # noqa: E741
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Annotated[float, Above(0)] = 2.0
@@ -249,11 +253,11 @@ class TCloseness(PrivacyModel):
         The hierarchy of the sensitive column, for the hierarchical ground.
     """
 
-    sensitive: str
+    sensitive: ColumnName
     t: Annotated[float, AtLeast(0)]
     distance: Literal["emd", "tv", "kl"] = "emd"
     ground: Literal["auto", "equal", "ordered", "hierarchical"] = "auto"
-    hierarchy: Hierarchy | None = None
+    hierarchy: Annotated[Hierarchy, HoldsValues()] | None = None
     relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -305,10 +309,10 @@ class AlphaK(PrivacyModel):
         Values that more than this share of the whole file has are not protected: who guesses them is right anyway.
     """
 
-    sensitive: str
+    sensitive: ColumnName
     alpha: Annotated[float, Share(above=True)]
     k: Annotated[int, AtLeast(1)] = 1
-    values: tuple[Any, ...] | None = None
+    values: Annotated[tuple[Any, ...], HoldsValues()] | None = None
     common: Annotated[float, Share(above=True)] = 1.0
 
     def __post_init__(self) -> None:
@@ -348,7 +352,7 @@ class BetaLikeness(PrivacyModel):
         Also cap the gain of each value at -ln p, so that frequent values may not rise to certainty.
     """
 
-    sensitive: str
+    sensitive: ColumnName
     beta: Annotated[float, Above(0)]
     enhanced: bool = False
     relative: ClassVar[bool] = True
@@ -376,7 +380,7 @@ class DeltaDisclosure(PrivacyModel):
         ``ignore`` values that do not occur in a class, or count them as ``infinite``, the strict reading.
     """
 
-    sensitive: str
+    sensitive: ColumnName
     delta: Annotated[float, AtLeast(0)]
     absent: Literal["ignore", "infinite"] = "ignore"
     relative: ClassVar[bool] = True
@@ -413,7 +417,7 @@ class KMap(PrivacyModel):
 
     k: Annotated[float, AtLeast(1)]
     population: Microdata | str | Path | None = None
-    weight: str | None = None
+    weight: ColumnName | None = None
     closed: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.citations import DALENIUS_REISS_1982
-from discreet.core.constraints import Between, Share
+from discreet.core.constraints import Between, ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -76,10 +76,10 @@ class RankSwap(Treatment):
     [20, 10, 40, 30]
     """
 
-    columns: str | Sequence[str] | None = None
+    columns: ColumnName | ColumnNames | None = None
     p: Annotated[float, Between(0, 100, above=True)] = 5
-    strata: str | Sequence[str] | None = None
-    by: str | None = None
+    strata: ColumnName | ColumnNames | None = None
+    by: ColumnName | None = None
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Swap the values of every column."""
@@ -176,10 +176,10 @@ class RandomSwap(Treatment):
     ['nurse', 'cook', 'judge', 'clerk']
     """
 
-    columns: str | Sequence[str]
+    columns: ColumnName | ColumnNames
     share: Annotated[float, Share(above=True)] = 0.1
-    within: str | Sequence[str] | None = None
-    by: str | None = None
+    within: ColumnName | ColumnNames | None = None
+    by: ColumnName | None = None
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Pair records and exchange their values."""

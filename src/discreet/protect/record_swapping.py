@@ -14,7 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers, Words
 from discreet.core.cards import Work
-from discreet.core.constraints import AtLeast, Entries, Share
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.wording import percent
@@ -105,14 +105,14 @@ class RecordSwap(Treatment):
     (2, 2)
     """
 
-    geography: str | Sequence[str] | None = None
+    geography: ColumnName | ColumnNames | None = None
     share: Annotated[float, Share()] = 0.05
-    household: str | None = None
-    match: Annotated[Sequence[Sequence[str]], Entries(1)] | None = None
+    household: ColumnName | None = None
+    match: Annotated[Sequence[Sequence[str]], Entries(1), Public()] | None = None
     k: Annotated[int, AtLeast(1)] = 3
-    keys: Sequence[str] | None = None
-    at_risk: str | None = None
-    carry: str | Sequence[str] = ()
+    keys: ColumnNames | None = None
+    at_risk: ColumnName | None = None
+    carry: ColumnName | ColumnNames = ()
 
     def __post_init__(self) -> None:
         lists = [[]] if self.match is None else self.match

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
-from discreet.core.constraints import Share
+from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -117,12 +117,12 @@ class RegressionSynthesis(Treatment):
     [20.55, 20.55]
     """
 
-    columns: Sequence[str] | None = None
-    given: Sequence[str] | None = None
+    columns: ColumnNames | None = None
+    given: ColumnNames | None = None
     method: SynthesisMethod = "exact"
     similarity: Annotated[float, Share(below=True)] = 0.0
     round_integers: bool = True
-    by: str | None = None
+    by: ColumnName | None = None
 
     def __post_init__(self) -> None:
         keep_as_tuples(self, "columns", "given")

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers, Words
-from discreet.core.constraints import AtLeast, Share
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.wording import percent, type_name
@@ -115,15 +115,15 @@ class RobinHood(Treatment):
     [7.428571428571429, 4.0]
     """
 
-    fairness: str
+    fairness: ColumnName
     k_target: Annotated[int, AtLeast(1)]
     k_initial: Annotated[int, AtLeast(1)] = 3
     threshold_majority: Annotated[float, Share(above=True)] = 1.0
     threshold_minority: Annotated[float, Share(above=True)] = 0.5
-    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
-    mask_value: str | int = "?"
+    hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] = field(default_factory=dict)
+    mask_value: Annotated[str | int, HoldsValues()] = "?"
     on_infeasible: Literal["report", "raise", "generalize"] = "report"
-    keys: str | Sequence[str] | None = None
+    keys: ColumnName | ColumnNames | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))

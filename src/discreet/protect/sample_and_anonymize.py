@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Flags
-from discreet.core.constraints import AtLeast, Share
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
@@ -50,6 +50,11 @@ _OTHERS_KEPT = "columns that are not keys were kept, which k records need not sh
         "Bild, R., Kuhn, K. A. and Prasser, F. (2018). SafePub: a truthful data anonymization algorithm "
         "with strong privacy guarantees. Proceedings on Privacy Enhancing Technologies 2018(1), 67–87. "
         "doi:10.1515/popets-2018-0004",
+    ),
+    tells=(
+        "heights",
+        "ledger",
+        "plan",
     ),
 )
 @dataclass(frozen=True)
@@ -131,10 +136,10 @@ class SampleAndAnonymize(Treatment):
     epsilon: Annotated[float, AtLeast(_SMALLEST_EPSILON)]
     delta: Annotated[float, Share(above=True, below=True)] = 1e-6
     sampling_rate: float | Literal["auto", "max"] = "auto"
-    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
-    keys: str | Sequence[str] | None = None
+    hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] = field(default_factory=dict)
+    keys: ColumnName | ColumnNames | None = None
     score: Score = "granularity"
-    target: str | Sequence[str] | None = None
+    target: ColumnName | ColumnNames | None = None
     search_fraction: Annotated[float, Share(above=True, below=True)] = 0.1
     steps: Annotated[int, AtLeast(1)] = 300
     others: Literal["drop", "keep"] = "drop"

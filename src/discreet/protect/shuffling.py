@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -92,10 +92,10 @@ class Shuffle(Treatment):
     (True, True)
     """
 
-    columns: Sequence[str] | None = None
-    given: Sequence[str] | None = None
-    strata: Sequence[str] | None = None
-    by: str | None = None
+    columns: ColumnNames | None = None
+    given: ColumnNames | None = None
+    strata: ColumnNames | None = None
+    by: ColumnName | None = None
 
     def __post_init__(self) -> None:
         keep_as_tuples(self, "columns", "given", "strata")

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats
-from discreet.core.constraints import Above, AtLeast
+from discreet.core.constraints import Above, AtLeast, ColumnNames
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
@@ -57,6 +57,7 @@ _LOOKED_AT = 10_000
         "Lasko, T. A. and Vinterbo, S. A. (2010). Spectral anonymization of data. IEEE Transactions on "
         "Knowledge and Data Engineering 22(3), 437–446.",
     ),
+    tells=("diagnostics",),
 )
 @dataclass(frozen=True)
 class SpectralAnonymize(Treatment):
@@ -134,12 +135,12 @@ class SpectralAnonymize(Treatment):
     0.025
     """
 
-    columns: Sequence[str] | None = None
+    columns: ColumnNames | None = None
     method: Literal["O", "P", "J"] = "O"
     standardize: bool = False
     recenter: bool = False
     components: Annotated[int, AtLeast(1)] | None = None
-    by: Sequence[str] | None = None
+    by: ColumnNames | None = None
     missing: Literal["error", "complete"] = "error"
     round_integers: bool = True
     clip_to_range: bool = False

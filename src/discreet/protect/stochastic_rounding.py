@@ -14,7 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Words
 from discreet.core.citations import HUNDEPOOL_2012
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import checked
@@ -89,15 +89,15 @@ class StochasticRound(Treatment):
     (0, 7, True)
     """
 
-    columns: str | Sequence[str]
+    columns: ColumnName | ColumnNames
     k: Annotated[int, AtLeast(2)] = 3
-    cell: str | Sequence[str] | None = None
-    run: str | None = None
-    subset: str = ""
-    weighted: Mapping[str, str] = field(default_factory=dict)
+    cell: ColumnName | ColumnNames | None = None
+    run: Annotated[str, Public()] | None = None
+    subset: Annotated[str, Public()] = ""
+    weighted: Annotated[Mapping[str, str], Public()] = field(default_factory=dict)
     weighted_rule: Literal["scale", "suppress"] = "scale"
-    key_variable: str = DEFAULT_VARIABLE
-    key_file: str | None = None
+    key_variable: Annotated[str, Public()] = DEFAULT_VARIABLE
+    key_file: Annotated[str, Public()] | None = None
 
     def __post_init__(self) -> None:
         counts = (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)

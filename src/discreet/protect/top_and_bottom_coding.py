@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.core.arrays import Floats, Words
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012
-from discreet.core.constraints import Share
+from discreet.core.constraints import ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -71,12 +71,16 @@ class TopBottomCode(Treatment):
     [10, 20, 30, 30]
     """
 
-    top: Mapping[str, float] = field(default_factory=dict)
-    bottom: Mapping[str, float] = field(default_factory=dict)
-    top_share: Mapping[str, Annotated[float, Share(above=True, below=True)]] = field(default_factory=dict)
-    bottom_share: Mapping[str, Annotated[float, Share(above=True, below=True)]] = field(default_factory=dict)
+    top: Annotated[Mapping[str, float], Public()] = field(default_factory=dict)
+    bottom: Annotated[Mapping[str, float], Public()] = field(default_factory=dict)
+    top_share: Annotated[Mapping[str, Annotated[float, Share(above=True, below=True)]], Public()] = field(
+        default_factory=dict
+    )
+    bottom_share: Annotated[Mapping[str, Annotated[float, Share(above=True, below=True)]], Public()] = field(
+        default_factory=dict
+    )
     replacement: Replacement = "limit"
-    joint: Sequence[str] = ()
+    joint: ColumnNames = ()
     joint_share: Annotated[float, Share(above=True, below=True)] = 0.025
 
     def __post_init__(self) -> None:

@@ -31,6 +31,7 @@ from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Release, Step
 from discreet.core.roles import Columns
+from discreet.core.value_gate import name_in_documents
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
@@ -287,6 +288,9 @@ class Treatment(ABC):
             raise ParameterError(
                 f"{kebab(cls.__name__)} cannot be made from these parameters: {error}."
             ) from error
+
+
+name_in_documents("treatment", Treatment.known)
 
 
 def _treated(data: Microdata, change: Change) -> Microdata:

@@ -8,7 +8,7 @@ from typing import Any
 from discreet.core.cards import card_of
 from discreet.core.figure_words import label_of
 from discreet.core.results import Assessment, Measure
-from discreet.core.value_gate import countable, setting
+from discreet.core.value_gate import Declared, countable, setting, settings_of
 from discreet.core.values import jsonable
 from discreet.core.wording import percent, shown
 
@@ -127,13 +127,14 @@ def parameter_rows(assessment: Assessment) -> list[tuple[str, str, str]]:
     columns = known_columns(assessment)
 
     def settings(measure: Measure) -> str:
+        declared = settings_of("measure", measure.name)
         given = [
             (name, value)
             for name, value in measure.parameters.items()
             if name != "keys" and value is not None
         ]
         written = [
-            f"{_spaced(name)}: {_parameter(name, value, columns, assessment.show_values)}"
+            f"{_spaced(name)}: {_parameter(declared, name, value, columns, show_values=assessment.show_values)}"
             for name, value in given
         ]
         return "; ".join(written) or "none"
@@ -164,15 +165,17 @@ def known_columns(assessment: Assessment) -> frozenset[str]:
     return frozenset(columns)
 
 
-def _parameter(name: str, value: Any, columns: frozenset[str], show_values: bool) -> str:
+def _parameter(
+    declared: Declared | None, name: str, value: Any, columns: frozenset[str], *, show_values: bool
+) -> str:
     """Write a parameter, unless it may hold data values: texts that are not column names, and mappings."""
     if show_values or value is None or isinstance(value, bool | int | float):
         return "none" if value is None else flat(jsonable(value))
-    hidden = countable(name, jsonable(value))
+    hidden = countable(declared, name, jsonable(value))
     if hidden is not None:
         return counted(hidden, "entry", "entries")
     if isinstance(value, str):
-        return "given" if "value" in name else str(setting(name, value))
+        return "given" if "value" in name else str(setting(declared, name, value))
     entries = list(value) if isinstance(value, Mapping | Sequence | set | frozenset) else None
     if entries is None:
         return type(value).__name__

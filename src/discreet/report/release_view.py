@@ -11,7 +11,7 @@ from discreet.core.cards import Figure, card_of
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.figure_words import title_of, worded
 from discreet.core.results import Assessment, Measure, Step
-from discreet.core.value_gate import EXPRESSIONS, countable, setting
+from discreet.core.value_gate import Declared, countable, holds_expressions, setting, settings_of
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Check
 from discreet.core.wording import percent, shown
@@ -225,7 +225,7 @@ def cost_cards(cost: Measure) -> list[tuple[str, str, str]]:
     return cards
 
 
-def setting_words(value: Any, columns: frozenset[str], *, show_values: bool, name: str = "") -> str:
+def setting_words(value: Any, columns: frozenset[str], *, show_values: bool) -> str:
     """Write a setting of a treatment; what may hold data values is counted, not shown.
 
     Examples
@@ -236,12 +236,6 @@ def setting_words(value: Any, columns: frozenset[str], *, show_values: bool, nam
     'town: 1 entry'
     """
     plain = jsonable(value)
-    if not show_values:
-        hidden = countable(name, plain)
-        if hidden is not None:
-            return counted(hidden, "entry", "entries")
-        if name in EXPRESSIONS:
-            plain = setting(name, plain)
     if show_values or plain is None or isinstance(plain, bool | int | float | str):
         return flat(plain)
     if isinstance(plain, Mapping):
@@ -257,6 +251,7 @@ def setting_words(value: Any, columns: frozenset[str], *, show_values: bool, nam
 
 
 def _step(number: int, step: Step, columns: frozenset[str], show_values: bool) -> StepView:
+    declared = settings_of("treatment", step.treatment)
     kind = Treatment.known.get(step.treatment)
     purpose = (inspect.getdoc(kind) or "").partition("\n")[0] if kind else ""
     changed = [(name, count) for name, count in step.changed_cells.items() if count]
@@ -269,7 +264,7 @@ def _step(number: int, step: Step, columns: frozenset[str], show_values: bool) -
         name=step.treatment,
         purpose=purpose,
         settings=tuple(
-            (name.replace("_", " "), setting_words(value, columns, show_values=show_values, name=name))
+            (name.replace("_", " "), _setting(declared, name, value, columns, show_values=show_values))
             for name, value in step.parameters.items()
             if value is not None
         ),
@@ -280,6 +275,20 @@ def _step(number: int, step: Step, columns: frozenset[str], show_values: bool) -
         notes=tuple(step.notes),
         withheld=step.counts_withheld,
     )
+
+
+def _setting(
+    declared: Declared | None, name: str, value: Any, columns: frozenset[str], *, show_values: bool
+) -> str:
+    """Write a setting as its treatment declares it."""
+    plain = jsonable(value)
+    if not show_values:
+        hidden = countable(declared, name, plain)
+        if hidden is not None:
+            return counted(hidden, "entry", "entries")
+        if holds_expressions(declared, name):
+            plain = setting(declared, name, plain)
+    return setting_words(plain, columns, show_values=show_values)
 
 
 def _inner(value: Any, columns: frozenset[str]) -> str:

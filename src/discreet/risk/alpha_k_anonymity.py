@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -46,15 +47,16 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
         "alpha": Figure("Commonest sensitive value in a group, at most", unit="share"),
     },
     assess=OfFile(16, sensitive=True),
+    tells=("counted_in",),
 )
 @checked
 def alpha_k(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     alpha: float = 0.5,
-    values: Sequence[Any] | None = None,
+    values: Annotated[Sequence[Any], HoldsValues()] | None = None,
     common: float = 1.0,
     missing: Missing = "category",
 ) -> Measure:

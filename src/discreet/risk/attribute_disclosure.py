@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Chart, Dots, Row, figure_bars, part_shown
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
@@ -100,30 +101,34 @@ def _hundredth(value: object) -> float | None:
         "TCAP_conditional": Figure("TCAP, matched people only", unit="percent"),
     },
     pictures=pictures_of_targets,
+    tells=(
+        "grouped",
+        "missing_keys_left_out",
+    ),
 )
 @checked
 def attribute_disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
-    target: str,
+    target: ColumnName,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     groups_target: int | None = None,
-    groups_keys: Groups = None,
-    special_values: Mapping[str, Sequence[float]] | None = None,
+    groups_keys: Annotated[Groups, Public()] = None,
+    special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     missing_target: bool = True,
-    missing_keys: bool | Sequence[str] = True,
-    exclude_values: Sequence[Any] = (),
-    exclude_pairs: Sequence[Pair] = (),
+    missing_keys: bool | ColumnNames = True,
+    exclude_values: Annotated[Sequence[Any], HoldsValues()] = (),
+    exclude_pairs: Annotated[Sequence[Pair], HoldsValues()] = (),
     denom_lim: int | None = None,
     exclude_over_denom: bool = False,
     denominator: Which = "released",
-    thresh_1way: tuple[float, float] = (50, 90),
-    thresh_2way: tuple[float, float] = (4, 80),
+    thresh_1way: Annotated[tuple[float, float], Public()] = (50, 90),
+    thresh_2way: Annotated[tuple[float, float], Public()] = (4, 80),
     holdout: Microdata | None = None,
     compat: Literal["synthpop"] | None = None,
-    weight: str | None = None,
-    precision: Setting = None,
+    weight: ColumnName | None = None,
+    precision: Annotated[Setting, Public()] = None,
 ) -> Measure:
     """For how many people would the release disclose one attribute, and rightly?
 

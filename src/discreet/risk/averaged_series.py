@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, Chart, Grid, Line, Lines
+from discreet.core.constraints import ColumnName, Public
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -128,11 +129,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def series(
     data: Microdata,
     *,
-    reading: str | None = None,
-    contributor: str | None = None,
-    time: str | None = None,
-    group: str | None = None,
-    k: int | Sequence[int] = 3,
+    reading: Annotated[str, Public()] | None = None,
+    contributor: ColumnName | None = None,
+    time: ColumnName | None = None,
+    group: ColumnName | None = None,
+    k: int | Annotated[Sequence[int], Public()] = 3,
     grouping: Grouping = "mdav",
     share: float = 0.6,
     p: float | None = None,

@@ -5,7 +5,6 @@ beta-likeness and delta-disclosure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -48,13 +48,14 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
     },
     columns={"over_cap": Figure("Over the cap")},
     assess=OfFile(17, sensitive=True),
+    tells=("counted_in",),
 )
 @checked
 def beta_likeness(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     enhanced: bool = False,
     threshold: float = 1.0,
     missing: Missing = "category",
@@ -161,13 +162,14 @@ def beta_likeness(
     },
     columns={"lacks_some_value": Figure("Lacks some sensitive value")},
     assess=OfFile(18, sensitive=True),
+    tells=("counted_in",),
 )
 @checked
 def delta_disclosure(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     absent: Literal["ignore", "infinite"] = "ignore",
     threshold: float = 1.0,
     missing: Missing = "category",

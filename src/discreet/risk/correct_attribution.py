@@ -7,13 +7,14 @@ one set of counts of keys by target in two files stands under all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, OfPair, measure
 from discreet.core.charts import Bars, Chart, Dots, Grid, Line, Lines, Row, part_shown
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
@@ -217,24 +218,24 @@ def attribution(
     original: Microdata,
     released: Microdata | Sequence[Microdata] | None = None,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     unmatched: Unmatched = "exclude",
     baseline: Literal["matched", "all"] | None = None,
-    intervals: Mapping[str, Spec] | None = None,
+    intervals: Annotated[Mapping[str, Spec], Public()] | None = None,
     strategy: Strategy = "equal_frequency",
     edges_from: Source | None = None,
-    tolerance: float | Mapping[str, float] | None = None,
+    tolerance: float | Annotated[Mapping[str, float], Public()] | None = None,
     guess: Guess = "proportional",
-    knows: Mapping[Any, float] | None = None,
+    knows: Annotated[Mapping[Any, float], HoldsValues()] | None = None,
     membership: float = 1.0,
     fallback: float | None = None,
     together: bool = False,
     missing: Missing = "category",
-    weight: str | None = None,
+    weight: ColumnName | None = None,
     surface: int = 10,
     replicates: int = 0,
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
     seed: Seed = None,
 ) -> Measure:
     """How often is an intruder right who looks up a person's keys in the release and guesses the target?

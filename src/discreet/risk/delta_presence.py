@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.citations import SWEENEY_2002
+from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -45,8 +47,8 @@ def k_map(
     data: Microdata,
     population: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    recoding: Recoding | None = None,
+    keys: ColumnNames | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     missing: Missing = "category",
     threshold: int = 3,
 ) -> Measure:
@@ -153,8 +155,8 @@ def delta_presence(
     data: Microdata,
     population: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    recoding: Recoding | None = None,
+    keys: ColumnNames | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     missing: Missing = "category",
 ) -> Measure:
     """How surely can an intruder tell that a person is in the file, or is not?

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, part_shown
 from discreet.core.citations import KOLB_2024
+from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
@@ -72,11 +73,11 @@ def group_disclosure(
     original: Microdata,
     released: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     naive: float = 0.9,
     subsets: bool = True,
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
 ) -> Measure:
     """Of the groups that a table of the release shows to be all alike, how many are so in the original?
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -55,9 +56,9 @@ def identifiability(
     original: Microdata,
     released: Microdata,
     *,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
-    weights: Weights = "entropy",
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
+    weights: Annotated[Weights, Public()] = "entropy",
     scale: Literal["range", "none"] = "range",
     progress: bool = False,
 ) -> Measure:

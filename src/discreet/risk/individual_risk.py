@@ -18,6 +18,7 @@ from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, without
 from discreet.core.charts import Bars
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -115,17 +116,18 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     assess=OfFile(7, weight=True, partition=False),
     key_numbers=KeyNumbers(4, _people_found, enough=False),
     pictures=_pictures,
+    tells=("counted_in",),
 )
 @checked
 def individual(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    weight: str | None = None,
-    household: str | None = None,
-    employer: str | None = None,
-    employer_keys: Sequence[str] | None = None,
-    employer_weight: str | None = None,
+    keys: ColumnNames | None = None,
+    weight: ColumnName | None = None,
+    household: ColumnName | None = None,
+    employer: ColumnName | None = None,
+    employer_keys: ColumnNames | None = None,
+    employer_weight: ColumnName | None = None,
     threshold: float = 0.1,
     target_share: float | None = None,
     missing: Missing = "category",

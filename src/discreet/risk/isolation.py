@@ -8,9 +8,9 @@ together point at a person, unless it is known that the person is in the file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
@@ -22,6 +22,7 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure, pictured
 from discreet.core.charts import Point, Points
 from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.detail_rows import Frame, columns_of, finite, gathered
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
@@ -200,11 +201,11 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
 def isolation(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     population: Microdata | None = None,
     population_size: int | None = None,
-    probability: str | None = None,
-    recoding: Recoding | None = None,
+    probability: ColumnName | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     specificity: float = 100.0,
     factor: float = 10.0,
     membership_known: bool = False,

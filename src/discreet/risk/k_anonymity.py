@@ -6,6 +6,7 @@ k-anonymity and the re-identification risks of the prosecutor, journalist and ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, Caveat
 from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
+from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
@@ -80,12 +82,13 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
     assess=OfFile(1, partition=False),
     key_numbers=KeyNumbers(2, _smallest_group),
     advice=OfAdvice(2, _recode_and_suppress, standing_out=records_almost_alone),
+    tells=("counted_in",),
 )
 @checked
 def k_anonymity(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     missing: Missing = "category",
     threshold: int = 3,
 ) -> Measure:
@@ -260,14 +263,15 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
     },
     assess=OfFile(3, partition=False),
     key_numbers=KeyNumbers(3, _chance_of_being_found),
+    tells=("counted_in",),
 )
 @checked
 def reidentification(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     population: Microdata | None = None,
-    recoding: Recoding | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     threshold: float = 0.2,
     missing: Missing = "category",
 ) -> Measure:

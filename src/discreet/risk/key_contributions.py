@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
+from discreet.core.constraints import ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
@@ -63,12 +64,13 @@ def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
     },
     assess=OfFile(4),
     advice=OfAdvice(1, _coarsen_first),
+    tells=("counted_in",),
 )
 @checked
 def key_contributions(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     max_size: int = 2,
     missing: Missing = "category",
 ) -> Measure:

@@ -6,13 +6,14 @@ l-diversity: distinct, entropy, recursive.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
@@ -89,16 +90,17 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
         _merge_groups,
         where_skipped="Name the sensitive columns: without them nobody knows what can be learned about a group.",
     ),
+    tells=("counted_in",),
 )
 @checked
 def l_diversity(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     kind: Kind = "distinct",
     c: float = 2.0,
-    groups: int | Sequence[float] | None = None,
+    groups: int | Annotated[Sequence[float], Public()] | None = None,
     tolerance: float | None = None,
     threshold: float = 2,
     missing: Missing = "category",

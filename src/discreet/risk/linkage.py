@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, figure_bars
+from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
@@ -149,6 +150,10 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
         ),
         axis=MapAxis("linked_share", "records led back to their person", order=2, guessing="guess_share"),
     ),
+    tells=(
+        "precision",
+        "solver",
+    ),
 )
 @checked
 def linkage(
@@ -156,15 +161,15 @@ def linkage(
     released: Microdata,
     *,
     method: Method = "distance",
-    columns: Sequence[str] | None = None,
-    ids: str | None = None,
-    categorical: Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    ids: ColumnName | None = None,
+    categorical: ColumnNames = (),
     distance: Distance = "gower",
     missing: MissingRule = "ignore",
     width: float | None = None,
     crowd: int = 2,
     crowd_width: float = 0.05,
-    blocking: Sequence[str] = (),
+    blocking: Annotated[Sequence[str], Public()] = (),
     threshold: float = 0.9,
     progress: bool = False,
     seed: Seed = None,

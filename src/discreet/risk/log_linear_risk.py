@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Dots, Row
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -107,10 +109,10 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
 def log_linear(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     population_size: int | None = None,
     sampling_fraction: float | None = None,
-    model: str | None = None,
+    model: Annotated[str, Public()] | None = None,
     missing: Missing = "category",
     repeats: int = 10,
     progress: bool = False,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
@@ -175,12 +176,12 @@ def near_copies(
     released: Microdata,
     *,
     holdout: Microdata | None = None,
-    keys: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
+    keys: ColumnNames | None = None,
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
     reach: float = 0.05,
     outlying: float = 0.1,
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
     most: int = 50_000,
     progress: bool = False,
     seed: Seed = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.charts import Line, Lines
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
@@ -215,11 +216,11 @@ def neighbors(
     released: Microdata,
     *,
     holdout: Microdata | None = None,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
     distance: Distance = "gower",
     hit_tolerance: float = 1 / 30,
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:

@@ -7,7 +7,7 @@ with released records that agree on the keys up to a tolerance. One possible mat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
+from discreet.core.constraints import ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -83,15 +84,15 @@ def outliers(
     original: Microdata,
     released: Microdata | Mapping[str, Microdata],
     *,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
     rule: Rule = "zscore",
     combine: Literal["any", "all"] = "any",
     cutoff: float | None = None,
-    targets: Sequence[bool] | None = None,
+    targets: Annotated[Sequence[bool], HoldsValues()] | None = None,
     kind: Kind = "gauss",
-    offset: float | Mapping[str, float] | None = None,
-    scale: float | Mapping[str, float] | None = None,
+    offset: float | Annotated[Mapping[str, float], Public()] | None = None,
+    scale: float | Annotated[Mapping[str, float], Public()] | None = None,
     threshold: float = 0.5,
     likeness: Likeness = "exact",
     likeness_threshold: float = 1.0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars
 from discreet.core.citations import COHEN_NISSIM_2020
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -66,9 +68,9 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 def overlapping_tables(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     max_order: int = 5,
-    tables: Sequence[Sequence[str]] | None = None,
+    tables: Annotated[Sequence[Sequence[str]], Public()] | None = None,
     minimum: int = 1,
     missing: Missing = "category",
     progress: bool = False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.detail_rows import number
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -84,10 +86,10 @@ def differencing(
     previous: Microdata,
     next: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    person: str | None = None,
+    keys: ColumnNames | None = None,
+    person: ColumnName | None = None,
     k: int = 3,
-    recoding: Mapping[str, Coding] | None = None,
+    recoding: Annotated[Mapping[str, Coding], HoldsValues(by_column=True)] | None = None,
     missing: Missing = "category",
 ) -> Measure:
     """Who becomes identifiable by comparing two releases of one file?

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
 from discreet.core.citations import KOLB_2024, RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.constraints import ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
@@ -85,12 +86,12 @@ def replicated_uniques(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    keys: Sequence[str] | None = None,
-    missing_keys: bool | Sequence[str] = True,
-    groups_keys: Groups = None,
-    special_values: Mapping[str, Sequence[float]] | None = None,
+    keys: ColumnNames | None = None,
+    missing_keys: bool | ColumnNames = True,
+    groups_keys: Annotated[Groups, Public()] = None,
+    special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     denominator: Which = "original",
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
 ) -> Measure:
     """How many people are alone with their key values in the original and again in the release?
 
@@ -187,10 +188,10 @@ def replicated_uniques(
 def remove_replicated_uniques(
     original: Microdata,
     released: Microdata,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     *,
     rule: Literal["replicated", "matched"] = "replicated",
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
 ) -> Release:
     """Drop the released records that seem to be somebody.
 
@@ -331,9 +332,9 @@ def replicated_special_uniques(
     original: Microdata,
     released: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     max_size: int = 3,
-    precision: Setting = None,
+    precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
 ) -> Measure:
     """How many released records stand out in the very way that somebody of the original does?

@@ -6,7 +6,6 @@ neighbors in common; a released record in a tiny mixed cluster points at the few
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.ready_studies import OfBenchmark
@@ -59,8 +59,8 @@ def shared_neighbors(
     original: Microdata,
     released: Microdata,
     *,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
     k: int = 5,
     similarity: int = 3,
     min_points: int = 2,

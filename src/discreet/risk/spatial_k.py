@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -56,17 +57,17 @@ def spatial_k(
     original: Microdata,
     released: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
-    location: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
+    location: ColumnNames | None = None,
     geographic: bool = False,
-    crs: str | None = None,
+    crs: Annotated[str, Public()] | None = None,
     population: Microdata | None = None,
-    population_polygons: Mapping[str, Any] | None = None,
-    population_counts: Mapping[str, float] | None = None,
-    ring: Sequence[float] | None = None,
-    match: str | None = None,
-    weight: str | None = None,
+    population_polygons: Annotated[Mapping[str, Any], HoldsValues()] | None = None,
+    population_counts: Annotated[Mapping[str, float], HoldsValues()] | None = None,
+    ring: Annotated[Sequence[float], Public()] | None = None,
+    match: ColumnName | None = None,
+    weight: ColumnName | None = None,
     k_critical: int = 3,
     max_share_critical: float = 0.10,
 ) -> Measure:

@@ -16,6 +16,7 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, without
 from discreet.core.charts import Bars
 from discreet.core.citations import SKINNER_ELLIOT_2002
+from discreet.core.constraints import ColumnNames
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
@@ -109,12 +110,16 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     },
     assess=OfFile(6, partition=False, slow=True),
     pictures=_pictures,
+    tells=(
+        "counted_in",
+        "scale",
+    ),
 )
 @checked
 def special_uniques(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     max_size: int | None = None,
     sampling_fraction: float | None = None,
     missing: Missing = "category",

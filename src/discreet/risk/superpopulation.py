@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.caveats import WEIGHTS_UNUSED, without
 from discreet.core.charts import Dots, Row
 from discreet.core.citations import JIANG_2022
+from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -96,12 +98,16 @@ def _interval(low: object, high: object) -> tuple[float, float] | None:
     columns={"estimator": Figure("Estimator")},
     assess=OfFile(8, population_size=True, slow=True, settings={"estimator": "dankar"}),
     pictures=_pictures,
+    tells=(
+        "chosen",
+        "model",
+    ),
 )
 @checked
 def population(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     estimator: Estimator = "average",
     population_size: int | None = None,
     sampling_fraction: float | None = None,
@@ -249,14 +255,15 @@ def population(
         "expected_B": Figure("B on average over all samples of this size"),
     },
     assess=OfFile(11),
+    tells=("counted_in",),
 )
 @checked
 def known_population(
     data: Microdata,
     population: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    recoding: Recoding | None = None,
+    keys: ColumnNames | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     missing: Missing = "category",
 ) -> Measure:
     """How likely is a match between the file and its population, counted in a population file?

@@ -8,13 +8,14 @@ their readers expect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.findings import OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -72,29 +73,33 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     study=OfStudy(8),
     pictures=pictures_of_targets,
     synthesis=OfSynthesis(by_donors=True),
+    tells=(
+        "grouped",
+        "missing_keys_left_out",
+    ),
 )
 @checked
 def disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
-    targets: str | Sequence[str] | None = None,
+    targets: Annotated[str | Sequence[str], HoldsValues()] | None = None,
     *,
-    keys: Sequence[str] | None = None,
-    groups_target: Groups = None,
-    groups_keys: Groups = None,
-    special_values: Mapping[str, Sequence[float]] | None = None,
+    keys: ColumnNames | None = None,
+    groups_target: Annotated[Groups, Public()] = None,
+    groups_keys: Annotated[Groups, Public()] = None,
+    special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     missing_target: bool = True,
-    missing_keys: bool | Sequence[str] = True,
-    exclude_values: Mapping[str, Sequence[Any]] | None = None,
-    exclude_pairs: Mapping[str, Sequence[Pair]] | None = None,
+    missing_keys: bool | ColumnNames = True,
+    exclude_values: Annotated[Mapping[str, Sequence[Any]], HoldsValues()] | None = None,
+    exclude_pairs: Annotated[Mapping[str, Sequence[Pair]], HoldsValues()] | None = None,
     denom_lim: int | None = None,
     exclude_over_denom: bool = False,
     denominator: Which = "released",
-    thresh_1way: tuple[float, float] = (50, 90),
-    thresh_2way: tuple[float, float] = (4, 80),
+    thresh_1way: Annotated[tuple[float, float], Public()] = (50, 90),
+    thresh_2way: Annotated[tuple[float, float], Public()] = (4, 80),
     holdout: Microdata | None = None,
-    weight: str | None = None,
-    precision: Setting = None,
+    weight: ColumnName | None = None,
+    precision: Annotated[Setting, Public()] = None,
 ) -> Measure:
     """What can be learned from synthetic data about the people it was made from, target by target?
 

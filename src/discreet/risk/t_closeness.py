@@ -6,13 +6,14 @@ t-closeness: the distance of the sensitive values of each class from those of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import narwhals as nw
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -63,17 +64,21 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
     },
     assess=OfFile(15, sensitive=True),
     key_numbers=KeyNumbers(6, _to_remember),
+    tells=(
+        "counted_in",
+        "ground",
+    ),
 )
 @checked
 def t_closeness(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: str | Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnName | ColumnNames | None = None,
     distance: Distance = "emd",
     ground: Ground = "auto",
-    hierarchy: Hierarchy | None = None,
-    groups: int | Sequence[float] | None = None,
+    hierarchy: Annotated[Hierarchy, HoldsValues()] | None = None,
+    groups: int | Annotated[Sequence[float], Public()] | None = None,
     threshold: float = 0.2,
     missing: Missing = "category",
 ) -> Measure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.citations import SKINNER_ELLIOT_2002
+from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -69,14 +70,15 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
     },
     assess=OfFile(2),
     key_numbers=KeyNumbers(1, _to_remember),
+    tells=("counted_in",),
 )
 @checked
 def uniqueness(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     population: Microdata | None = None,
-    recoding: Recoding | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     population_size: int | None = None,
     method: Method = "bayes",
     missing: Missing = "category",

@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars
+from discreet.core.constraints import ColumnNames
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
@@ -86,12 +87,13 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     },
     assess=OfFile(5, partition=False, slow=True),
     pictures=_pictures,
+    tells=("counted_in",),
 )
 @checked
 def unsafe_combinations(
     data: Microdata,
     *,
-    keys: Sequence[str] | None = None,
+    keys: ColumnNames | None = None,
     max_size: int = 3,
     threshold: int = 3,
     missing: Missing = "category",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -85,12 +86,12 @@ class AdversarialForest(Synthesizer):
     delta: float = 0.0
     max_rounds: int = 10
     numbers: Literal["normal", "uniform", "observed"] = "normal"
-    special_codes: Mapping[str, Any] | None = None
-    semicontinuous: Mapping[str, Any] | None = None
-    constraints: Sequence[str] = ()
+    special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    semicontinuous: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    constraints: Annotated[Sequence[str], HoldsValues(in_expressions=True)] = ()
     weights: Weights = "use"
     few_values: int = 2
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         for name in ("trees", "min_leaf", "max_rounds"):

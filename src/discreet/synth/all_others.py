@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.one_thread import one_thread
@@ -135,15 +136,15 @@ class AllOthers(Synthesizer):
     sweeps: int = 0
     start: Literal["aligned", "bootstrap"] = "aligned"
     laplace_switch: bool = False
-    epsilon: float | Mapping[str, float] | None = None
-    bounds: Mapping[str, Any] | None = None
+    epsilon: float | Annotated[Mapping[str, float], Public()] | None = None
+    bounds: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     outside: Literal["error", "clip"] = "error"
-    special_codes: Mapping[str, Any] | None = None
+    special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     weights: Weights = "use"
     few_values: int = 2
     max_levels: int | None = 100
     max_records: int | None = 10_000
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         for value, known, what in (

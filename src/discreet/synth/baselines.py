@@ -7,12 +7,14 @@ synthesizer is worth its trouble where it is far more useful than the first and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import Public
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -45,7 +47,7 @@ class Independent(Synthesizer):
     """
 
     weights: Weights = "use"
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
         """Take the columns."""
@@ -74,7 +76,7 @@ class Bootstrap(Synthesizer):
     """
 
     weights: Weights = "use"
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
         """Take the records."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
@@ -118,19 +119,19 @@ class BayesianNetwork(Synthesizer):
 
     parents: int | None = None
     epsilon: float = 0.0
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
     category_threshold: int = 20
     bins: int = 20
     bins_by: Literal["width", "quantile"] | None = None
     heap: float | None = 0.05
-    semicontinuous: Mapping[str, Sequence[Any]] | None = None
+    semicontinuous: Annotated[Mapping[str, Sequence[Any]], HoldsValues(by_column=True)] | None = None
     within_bin: WithinBin = "uniform"
     weights: Literal["use", "ignore"] = "use"
     least_records: int = 5
     max_cells: int = 10_000_000
     structure_rows: int = 100_000
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         if self.parents is not None and (isinstance(self.parents, bool) or self.parents < 1):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from discreet.core.arrays import Flags
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.errors import ParameterError, load_extra
 from discreet.core.method_cards import method
 from discreet.core.progress import track
@@ -51,17 +52,17 @@ class _Network(Synthesizer):
     held_out: float = 0.0
     patience: int = 5
     time_limit: float | None = None
-    checkpoint: str | None = None
-    device: str = "auto"
+    checkpoint: Annotated[str, Public()] | None = None
+    device: Annotated[str, Public()] = "auto"
     threads: int = 1
     max_levels: int = 200
-    special_codes: Mapping[str, Any] | None = None
-    semicontinuous: Mapping[str, Any] | None = None
-    constraints: Sequence[str] = ()
+    special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    semicontinuous: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    constraints: Annotated[Sequence[str], HoldsValues(in_expressions=True)] = ()
     max_rounds: int = 100
     weights: Weights = "use"
     few_values: int = 20
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.progress import track
@@ -102,18 +103,18 @@ class GaussianCopula(Synthesizer):
     """
 
     dependence: Dependence = "latent"
-    margins: MarginKind | Mapping[str, MarginKind] = "empirical"
-    families: Sequence[str] = FAMILIES
+    margins: Annotated[MarginKind, Public()] | Annotated[Mapping[str, MarginKind], Public()] = "empirical"
+    families: Annotated[Sequence[str], Public()] = FAMILIES
     level_order: Literal["associated", "given"] = "associated"
     splits: bool = True
     groups: int = 20
     matching: Matching = "auto"
-    special_codes: Mapping[str, Any] | None = None
-    strata: Columns = None
+    special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    strata: Annotated[Columns, Public()] = None
     min_stratum: int | None = None
     weights: Weights = "use"
     few_values: int = 2
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         if self.dependence not in ("latent", "mutual-information"):

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.declared_types import in_type
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
@@ -77,10 +78,10 @@ class NoisyBayes(Synthesizer):
     """
 
     epsilon: float
-    bounds: Mapping[str, Any] | None = None
+    bounds: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     n_datasets: int = 10
     floor: float = 1e-4
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.declared_types import as_declared, in_type
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
@@ -132,10 +133,10 @@ class PMSEMechanism(Synthesizer):
     """
 
     epsilon: float
-    prior: Mapping[str, Any] | None = None
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
-    gaps: Columns = None
+    prior: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
+    gaps: Annotated[Columns, Public()] = None
     width: float = 1.0
     n_datasets: int = 1
     quality: Literal["optimal-tree", "fixed-partition", "greedy-tree"] = "optimal-tree"
@@ -148,7 +149,7 @@ class PMSEMechanism(Synthesizer):
     particles: int = 200
     steps: int = 1_000
     runs: int = 2
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
@@ -98,20 +99,26 @@ class Population(Synthesizer):
     ((6000, 3), 3000)
     """
 
-    structure: Columns = None
-    categorical: Columns = None
-    continuous: Columns = None
-    components: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    structure: Annotated[Columns, Public()] = None
+    categorical: Annotated[Columns, Public()] = None
+    continuous: Annotated[Columns, Public()] = None
+    components: Annotated[Mapping[str, Sequence[str]], Public()] = field(default_factory=dict)
     structure_method: Literal["direct", "distribution", "multinom"] = "direct"
     cat_method: Model = "multinom"
     cont_method: Literal["multinom", "distribution", "forest", "lm", "boosting", "poisson"] = "multinom"
-    limit: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
-    censor: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
+    limit: Annotated[Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]], HoldsValues(by_column=True)] = (
+        field(default_factory=dict)
+    )
+    censor: Annotated[
+        Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]], HoldsValues(by_column=True)
+    ] = field(default_factory=dict)
     eps: float = 0.0
     breaks: Literal["refined", "even"] = "refined"
     tail: bool = True
     min_donors: int = 3
-    calibrate: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    calibrate: Annotated[Mapping[str, Mapping[str, float]], HoldsValues(by_column=True)] = field(
+        default_factory=dict
+    )
     different_weights: Literal["refuse", "mean"] = "refuse"
 
     def __post_init__(self) -> None:

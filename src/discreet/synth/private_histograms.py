@@ -9,13 +9,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import Public
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
@@ -78,9 +79,9 @@ class PerturbedHistogram(Synthesizer):
 
     bins_per_dim: int
     epsilon: float
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
-    leave_out: Columns = None
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
@@ -177,10 +178,10 @@ class SmoothHistogram(Synthesizer):
 
     bins_per_dim: int
     epsilon: float
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
     n_rows: int | None = None
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)

@@ -6,18 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.citations import PATKI_2016
+from discreet.core.constraints import ColumnName, FieldsOf
 from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
+from discreet.core.value_gate import name_in_documents
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
@@ -90,7 +92,7 @@ class Relational:
 
     schema: Schema | Mapping[str, Any] | str
     strategy: Strategy = "relational"
-    by: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    by: Mapping[ColumnName, Annotated[Mapping[str, Any], FieldsOf(Sequential)]] = field(default_factory=dict)
     max_rounds: int = 100
 
     def __post_init__(self) -> None:
@@ -307,6 +309,9 @@ class Relational:
             joined=joined.parts,
             lost=joined.lost,
         )
+
+
+name_in_documents("synthesizer", {"relational": Relational})
 
 
 def _speaks_of(rule: str, frame: pl.DataFrame) -> bool:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.constraints import ColumnName, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure, Release, Step
-from discreet.core.value_gate import without_literals
+from discreet.core.value_gate import name_in_documents, without_literals
 from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
@@ -113,6 +114,22 @@ def finish(
         data, step = _renamed(data, prefix, suffix)
         log.append(step)
     return Release(data, tuple(log))
+
+
+class PreparationSettings(TypedDict, total=False):
+    """What the log of a preparation tells."""
+
+    smoothing: Annotated[Mapping[str, str], Public()]
+    constraints: Annotated[Sequence[str], HoldsValues(in_expressions=True)]
+    label: Annotated[str, Public()]
+    label_column: ColumnName
+    prefix: Annotated[str, Public()]
+    suffix: Annotated[str, Public()]
+
+
+name_in_documents(
+    "treatment", dict.fromkeys(("smoothing", "constraint-check", "label", "rename"), PreparationSettings)
+)
 
 
 def rules_against_chance(

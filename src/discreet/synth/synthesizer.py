@@ -28,7 +28,7 @@ from discreet.core.one_thread import on_one_thread, one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.roles import Roles
-from discreet.core.value_gate import MARK, holds_values
+from discreet.core.value_gate import MARK, holds_values, name_in_documents
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Metadata, Microdata
@@ -86,6 +86,9 @@ class Synthesizer(ABC):
         return made_from(cls, cls.plan_name or kebab(cls.__name__), parameters)
 
 
+name_in_documents("synthesizer", Synthesizer.known)
+
+
 def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a synthesizer and its parameters to a TOML file; it holds no seed and no records.
 
@@ -96,7 +99,7 @@ def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = F
     from discreet.io.sidecar import save_text
 
     document = {"synthesizer": synthesizer.name, **synthesizer.to_dict()}
-    marked = MARK if holds_values(document, "plan") else ""
+    marked = MARK if holds_values(document) else ""
     never = f"# No guarantee: {synthesizer.why_never}\n" if synthesizer.why_never else ""
     return save_text(marked + never + tomli_w.dumps(document), path, overwrite=overwrite)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError, load_extra, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -97,21 +98,21 @@ class VineCopula(Synthesizer):
     """
 
     structure: Structure = "d-vine"
-    pair_copulas: str | Sequence[str] | None = None
-    order: Literal["greedy", "given"] | Sequence[str] = "greedy"
+    pair_copulas: Annotated[str, Public()] | Annotated[Sequence[str], Public()] | None = None
+    order: Literal["greedy", "given"] | ColumnNames = "greedy"
     truncate: int | None = 3
     discrete: Literal["native", "jitter"] = "native"
     max_records: int | None = 10_000
     groups: int = 10
-    margins: MarginKind | Mapping[str, MarginKind] = "empirical"
-    families: Sequence[str] = FAMILIES
+    margins: Annotated[MarginKind, Public()] | Annotated[Mapping[str, MarginKind], Public()] = "empirical"
+    families: Annotated[Sequence[str], Public()] = FAMILIES
     level_order: Literal["associated", "given"] = "associated"
-    special_codes: Mapping[str, Any] | None = None
-    strata: Columns = None
+    special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    strata: Annotated[Columns, Public()] = None
     min_stratum: int | None = None
     weights: Weights = "use"
     few_values: int = 2
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         for value, known, what in (

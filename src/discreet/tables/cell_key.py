@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import Entries, Share
+from discreet.core.constraints import ColumnName, Entries, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
@@ -106,8 +106,8 @@ class CellKey(TableProtection):
     True
     """
 
-    id: str | None = None
-    key_column: str | None = None
+    id: ColumnName | None = None
+    key_column: ColumnName | None = None
     D: int = 5
     V: float = 3.0
     js: int = 2
@@ -115,9 +115,9 @@ class CellKey(TableProtection):
     sd: float = 0.15
     gap: float = 0.05
     multipliers: Annotated[Sequence[Annotated[float, Share(above=True)]], Entries(1)] = (1.0,)
-    key_variable: str = DEFAULT_VARIABLE
-    key_file: str | None = None
-    count_file: str | None = None
+    key_variable: Annotated[str, Public()] = DEFAULT_VARIABLE
+    key_file: Annotated[str, Public()] | None = None
+    count_file: Annotated[str, Public()] | None = None
     most_tables: int | None = None
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.constraints import Above, AtLeast
+from discreet.core.constraints import Above, AtLeast, ColumnName, Public
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.dp.entropy import Stream
@@ -89,10 +89,10 @@ class ControlledRounding(TableProtection):
     restricted: bool = False
     time_limit: Annotated[float, Above(0)] = 60.0
     draws: Literal["seed", "keyed"] = "seed"
-    id: str | None = None
-    subset: str = ""
-    key_variable: str = DEFAULT_VARIABLE
-    key_file: str | None = None
+    id: ColumnName | None = None
+    subset: Annotated[str, Public()] = ""
+    key_variable: Annotated[str, Public()] = DEFAULT_VARIABLE
+    key_file: Annotated[str, Public()] | None = None
     max_cells: Annotated[int, AtLeast(1)] = MOST_SOLVED
 
     def protect(self, table: Table, stream: Stream) -> TableChange:

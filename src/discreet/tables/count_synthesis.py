@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, Public
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.core.parameters import checked
@@ -48,7 +48,7 @@ class _CountSynthesis(TableProtection):
     alpha: Annotated[float, AtLeast(0)] | None = None
     epsilon: float | None = None
     delta: float | None = None
-    model: str = "saturated"
+    model: Annotated[str, Public()] = "saturated"
     domain: Domain | None = None
     copies: Annotated[int, AtLeast(1)] = 1
     total: Annotated[int, AtLeast(0)] | None = None

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import polars as pl
 
-from discreet.core.constraints import Share
+from discreet.core.constraints import Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -17,7 +17,9 @@ from discreet.core.wording import percent
 
 @checked
 def epsilon_meaning(
-    epsilon: float | Sequence[float], *, prior: Annotated[float, Share(above=True, below=True)] = 0.5
+    epsilon: float | Annotated[Sequence[float], Public()],
+    *,
+    prior: Annotated[float, Share(above=True, below=True)] = 0.5,
 ) -> Measure:
     """What does a privacy loss of epsilon allow somebody to learn about one person?
 

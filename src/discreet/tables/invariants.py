@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from discreet.core.constraints import ColumnName
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -20,13 +21,13 @@ _CLOSE = 1e-6
 def invariant_violations(
     persons: Any,
     *,
-    unit: str,
-    count: str = "count",
+    unit: ColumnName,
+    count: ColumnName = "count",
     original: Any = None,
     invariants: Mapping[str, pl.Expr | bool] | None = None,
     households: Any = None,
-    living_in: str | None = None,
-    elsewhere: str | None = None,
+    living_in: ColumnName | None = None,
+    elsewhere: ColumnName | None = None,
     adults: pl.Expr | None = None,
     uninhabitable: Sequence[Any] = (),
     groups: Sequence[Any] = (),

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -25,11 +26,11 @@ def putative_links(
     reconstructed: pl.DataFrame,
     external: pl.DataFrame,
     *,
-    on: Sequence[str],
-    identifier: str,
+    on: ColumnNames,
+    identifier: ColumnName,
     truth: pl.DataFrame | None = None,
-    confirm: Sequence[str] = (),
-    unit: str | None = None,
+    confirm: ColumnNames = (),
+    unit: ColumnName | None = None,
     policy: Literal["unique_only", "all_random"] = "unique_only",
     seed: Seed = None,
 ) -> Measure:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, Public
 from discreet.core.errors import DiscreetWarning
 from discreet.core.release_count import OTHER_TABLES_DIFFER
 from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
@@ -57,12 +57,12 @@ class _DrawnRounding(TableProtection):
 
     margins: Margins = "recompute"
     draws: Draws = "keyed"
-    id: str | None = None
-    subset: str = ""
-    run: str = ""
+    id: ColumnName | None = None
+    subset: Annotated[str, Public()] = ""
+    run: Annotated[str, Public()] = ""
     weighted: Literal["scale", "suppress"] = "scale"
-    key_variable: str = DEFAULT_VARIABLE
-    key_file: str | None = None
+    key_variable: Annotated[str, Public()] = DEFAULT_VARIABLE
+    key_file: Annotated[str, Public()] | None = None
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Round the inner cells and, as asked, the margins."""

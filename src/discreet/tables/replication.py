@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.constraints import AtLeast
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -27,9 +27,9 @@ def replication_audit(
     original: Any,
     runs: Iterable[Any],
     *,
-    keys: Sequence[str] | None = None,
-    sensitive: Sequence[str] | str | None = None,
-    area: str | None = None,
+    keys: ColumnNames | None = None,
+    sensitive: ColumnNames | ColumnName | None = None,
+    area: ColumnName | None = None,
     min_class: Annotated[int, AtLeast(2)] = 3,
     alpha: float = 0.05,
     systematic_share: float = 0.5,
@@ -129,7 +129,12 @@ def trajectories(frame: Any, *, unit: str, period: str, states: Sequence[str]) -
 
 @checked
 def unit_concentration(
-    runs: Iterable[Any], *, unit: str, event: str, classes: Sequence[str], min_class: int = 3
+    runs: Iterable[Any],
+    *,
+    unit: ColumnName,
+    event: ColumnName,
+    classes: ColumnNames,
+    min_class: int = 3,
 ) -> Measure:
     """Is it the same unit that makes a transition in every run?
 

@@ -103,6 +103,7 @@ class SuppressionResult:
     def to_dict(self) -> dict[str, Any]:
         """Return figures, parameters and the audit without any cell, ready for JSON."""
         return {
+            "treatment": "suppression",
             "figures": jsonable(self.figures),
             "parameters": jsonable(self.parameters),
             "rules": list(self.table.rules),

@@ -38,6 +38,7 @@ from discreet.core.one_thread import one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Detail, Measure, Step
+from discreet.core.value_gate import name_in_documents
 from discreet.core.values import jsonable
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
@@ -297,6 +298,9 @@ class TableProtection(ABC):
         if name not in TableProtection.known:
             raise ParameterError(unknown_name(name, TableProtection.known, what="protection of tables"))
         return made_from(TableProtection.known[name], name, parameters)
+
+
+name_in_documents("treatment", TableProtection.known)
 
 
 def released(table: Table, cells: Values, inner: Values, notes: tuple[str, ...] = ()) -> Table:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.core.constraints import Above, AtLeast, OneOf
+from discreet.core.constraints import Above, AtLeast, ColumnName, OneOf, Public
 from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError
 from discreet.core.parameters import typed_parameters
+from discreet.core.value_gate import name_in_documents
 from discreet.tables.feasibility_intervals import Protection
 from discreet.tables.gauss import Elimination
 from discreet.tables.gauss.problem import ZERO_METHODS, singleton_methods
@@ -92,13 +93,13 @@ class Suppression:
 
     method: Literal["gauss", "optimal"] = "gauss"
     zero_method: Annotated[str, OneOf("auto", *ZERO_METHODS)] = "auto"
-    singleton_method: str | Sequence[str] = "auto"
+    singleton_method: Annotated[str, Public()] | Annotated[Sequence[str], Public()] = "auto"
     strict: bool = False
     intervals: bool | None = None
-    protection: float | str | Protection | None = None
+    protection: float | ColumnName | Protection | None = None
     forced: Any = ()
     hidden: Any = ()
-    cost: str | None = None
+    cost: ColumnName | None = None
     previous: Sequence[Any] = ()
     successive: int = 3
     tries: Annotated[int, AtLeast(1)] = 2
@@ -225,3 +226,6 @@ def _warn_of_gaps(case: Case) -> None:
             DiscreetWarning,
             stacklevel=3,
         )
+
+
+name_in_documents("treatment", {"suppression": Suppression})

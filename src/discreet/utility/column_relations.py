@@ -5,7 +5,6 @@ Kendall's rank correlation of every pair, slopes in every group of people, and p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -15,6 +14,7 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
@@ -44,7 +44,7 @@ from discreet.utility.table_codes import Released, as_numbers
 )
 @checked
 def rank_correlations(
-    original: Microdata, released: Any, *, columns: str | Sequence[str] | None = None
+    original: Microdata, released: Any, *, columns: ColumnName | ColumnNames | None = None
 ) -> Measure:
     """Do columns still rise and fall together?
 
@@ -132,7 +132,9 @@ def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
     of_release=OfReleaseStudy(9, _of_named_columns),
 )
 @checked
-def subgroup_slopes(original: Microdata, released: Any, *, y: str, x: str, by: str | None = None) -> Measure:
+def subgroup_slopes(
+    original: Microdata, released: Any, *, y: ColumnName, x: ColumnName, by: ColumnName | None = None
+) -> Measure:
     """Does a line through two columns rise as steeply in every group of people?
 
     Parameters
@@ -222,7 +224,11 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
 )
 @checked
 def shared_components(
-    original: Microdata, released: Any, *, columns: str | Sequence[str] | None = None, components: int = 5
+    original: Microdata,
+    released: Any,
+    *,
+    columns: ColumnName | ColumnNames | None = None,
+    components: int = 5,
 ) -> Measure:
     """Do the records spread in the same directions?
 

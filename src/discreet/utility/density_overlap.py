@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import pictured
 from discreet.core.charts import Chart, Contours, Layer
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
@@ -79,12 +80,12 @@ def _listed(heights: Sequence[dict[str, Any]]) -> str:
 def densities(
     original: Microdata,
     released: Microdata,
-    columns: Sequence[str],
+    columns: ColumnNames,
     *,
     grid: int = 50,
-    levels: Sequence[float] = (0.5, 0.8, 0.95),
-    bandwidth: tuple[float, float] | None = None,
-    weight: str | None = None,
+    levels: Annotated[Sequence[float], HoldsValues()] = (0.5, 0.8, 0.95),
+    bandwidth: Annotated[tuple[float, float], Public()] | None = None,
+    weight: ColumnName | None = None,
 ) -> Measure:
     """Do two numeric columns still lie together as they did?
 

@@ -14,6 +14,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.core.charts import Chart, Dots, Grid, Row
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
@@ -192,10 +193,10 @@ def dependence(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
     correlation: Correlation = "pearson",
-    weight: str | None = None,
+    weight: ColumnName | None = None,
     max_levels: int = 200,
 ) -> Measure:
     """Do columns still hang together as they did?

@@ -11,6 +11,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfStudy, measure
 from discreet.core.caveats import NEAR_COPIES, Caveat
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -43,8 +44,8 @@ def detection(
     released: Microdata | Sequence[Microdata],
     *,
     folds: int = 3,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
     most: int = 200_000,
     seed: Seed = 0,
 ) -> Measure:

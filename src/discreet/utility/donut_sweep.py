@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
 from discreet import engine
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -27,14 +28,14 @@ RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))
 def donut_settings(
     data: Microdata,
     *,
-    rings: Sequence[Sequence[float]] = RINGS,
-    keys: Mapping[str, Sequence[str]] | None = None,
-    zone: str | None = None,
-    polygons: Mapping[str, Any] | None = None,
-    sensitive: str | None = None,
-    location: Sequence[str] | None = None,
+    rings: Annotated[Sequence[Sequence[float]], Public()] = RINGS,
+    keys: Annotated[Mapping[str, Sequence[str]], Public()] | None = None,
+    zone: ColumnName | None = None,
+    polygons: Annotated[Mapping[str, Any], HoldsValues()] | None = None,
+    sensitive: ColumnName | None = None,
+    location: ColumnNames | None = None,
     geographic: bool = False,
-    crs: str | None = None,
+    crs: Annotated[str, Public()] | None = None,
     radius_law: RadiusLaw = "uniform",
     k_critical: int = 3,
     max_share_critical: float = 0.10,

@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure, pictured
 from discreet.core.charts import Dots, Row
 from discreet.core.citations import SNOKE_2018
+from discreet.core.constraints import ColumnName
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
@@ -217,6 +218,11 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
         {"overlap_mean": "Overlap of intervals"},
         best_at=("overlap_mean", "the models that were named"),
     ),
+    tells=(
+        "families",
+        "models",
+        "rule",
+    ),
 )
 @checked
 def compare_model(
@@ -225,7 +231,7 @@ def compare_model(
     released: Microdata | Sequence[Microdata],
     *,
     family: Family = "linear",
-    weight: str | None = None,
+    weight: ColumnName | None = None,
     level: float = 0.95,
     se_synthetic: SeSynthetic = "plugin",
     target: Literal["observed", "population"] = "observed",

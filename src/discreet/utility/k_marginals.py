@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -60,10 +61,10 @@ def k_marginal(
     original: Microdata,
     released: Any,
     *,
-    group: str,
-    columns: str | Sequence[str] | None = None,
+    group: ColumnName,
+    columns: ColumnName | ColumnNames | None = None,
     bins: int = 20,
-    top_codes: Mapping[str, float] | None = None,
+    top_codes: Annotated[Mapping[str, float], HoldsValues(by_column=True)] | None = None,
     sampling: bool = True,
     seed: Seed = None,
 ) -> Measure:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -47,7 +46,7 @@ def population_numbers(
     original: Microdata,
     released: Microdata,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: ColumnName | ColumnNames | None = None,
     population: Microdata | None = None,
 ) -> Measure:
     """How near are the distributions of numbers in a release to those of the population?

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.number_arrays import need_pairs, numbers_of
 from discreet.core.parameters import checked
@@ -58,7 +59,7 @@ def population_tables(
     original: Microdata,
     released: Microdata,
     *,
-    by: str | Sequence[str],
+    by: ColumnName | ColumnNames,
     population: Microdata | None = None,
     class_width: float = 5.0,
 ) -> Measure:
@@ -189,15 +190,15 @@ def household_plausibility(
     original: Microdata,
     released: Microdata,
     *,
-    age: str = "age",
-    sex: str | None = None,
-    size: str | None = None,
+    age: ColumnName = "age",
+    sex: ColumnName | None = None,
+    size: ColumnName | None = None,
     adult_age: float = 16.0,
-    ages: Sequence[float] | None = None,
-    reference: str | None = None,
-    no_income: str | Sequence[str] | None = None,
-    parts: Mapping[str, Sequence[str]] | None = None,
-    rules: Mapping[str, str] | None = None,
+    ages: Annotated[Sequence[float], Public()] | None = None,
+    reference: ColumnName | None = None,
+    no_income: ColumnName | ColumnNames | None = None,
+    parts: Annotated[Mapping[str, Sequence[str]], Public()] | None = None,
+    rules: Annotated[Mapping[str, str], HoldsValues(in_expressions=True)] | None = None,
     population: Microdata | None = None,
 ) -> Measure:
     """Are released households plausible, and as many as there should be?

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import OfReleases, OfSynthesis
 from discreet.core.parameters import checked
@@ -109,24 +110,25 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     pictures=pictures_of_loss,
     releases=OfReleases(1, {"loss": "Information lost"}),
     synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
+    tells=("tables",),
 )
 @checked
 def information_loss(
     original: Microdata,
     released: Microdata,
     *,
-    columns: str | Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
-    target: str | None = None,
-    categorical: str | Sequence[str] = (),
-    ids: str | None = None,
+    columns: ColumnName | ColumnNames | None = None,
+    keys: ColumnNames | None = None,
+    target: ColumnName | None = None,
+    categorical: ColumnName | ColumnNames = (),
+    ids: ColumnName | None = None,
     aligned: bool | None = None,
-    groups: Groups = 5,
+    groups: Annotated[Groups, Public()] = 5,
     closed: Closed = "right",
     level: float = 0.95,
-    divisor: str = "n-1",
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    weight: str | None = None,
+    divisor: Annotated[str, Public()] = "n-1",
+    hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] | None = None,
+    weight: ColumnName | None = None,
 ) -> Measure:
     """What did the protection cost?
 

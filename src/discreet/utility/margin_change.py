@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.core.citations import RAAB_2021
+from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
@@ -179,11 +180,11 @@ def margins(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
-    quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
+    quantiles: Annotated[Sequence[float], Public()] = (0.05, 0.25, 0.5, 0.75, 0.95),
     level: float = 0.95,
-    weight: str | None = None,
+    weight: ColumnName | None = None,
     assume_independent: bool = False,
 ) -> Measure:
     """Is each column, by itself, still what it was?

@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Chart, Dots, Row
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
@@ -57,10 +58,10 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 def gini_change(
     original: Microdata,
     released: Microdata,
-    target: str,
+    target: ColumnName,
     *,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
     max_leaves: int = 16,
     min_leaf: int = 5,
     groups: int = 5,
@@ -189,10 +190,10 @@ def gini_change(
 def importance_shift(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
-    target: str,
+    target: ColumnName,
     *,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
     importance: Importance = "impurity",
     trees: int = 200,
     min_leaf: int = 5,

@@ -7,13 +7,14 @@ the odds ratio of an outcome in each group against a reference group.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -26,11 +27,11 @@ def disparity(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    outcome: str,
-    fairness: str,
-    keys: Sequence[str] | None = None,
-    reference: str | int | None = None,
-    mask_value: str | int = "?",
+    outcome: ColumnName,
+    fairness: ColumnName,
+    keys: ColumnNames | None = None,
+    reference: Annotated[str | int, HoldsValues()] | None = None,
+    mask_value: Annotated[str | int, HoldsValues()] = "?",
 ) -> Measure:
     """How far are the odds ratios of the groups off after protection?
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -127,9 +128,9 @@ def clark_evans(
     original: Microdata,
     released: Microdata,
     *,
-    location: Sequence[str] | None = None,
+    location: ColumnNames | None = None,
     geographic: bool = False,
-    crs: str | None = None,
+    crs: Annotated[str, Public()] | None = None,
     area: float | None = None,
 ) -> Measure:
     """Are the points still as clustered as they were?
@@ -215,13 +216,13 @@ def zone_shares(
     original: Microdata,
     released: Microdata,
     *,
-    zone: str | None = None,
-    polygons: Mapping[str, Any] | None = None,
-    sensitive: str | None = None,
-    location: Sequence[str] | None = None,
+    zone: ColumnName | None = None,
+    polygons: Annotated[Mapping[str, Any], HoldsValues()] | None = None,
+    sensitive: ColumnName | None = None,
+    location: ColumnNames | None = None,
     geographic: bool = False,
-    crs: str | None = None,
-    weight: str | None = None,
+    crs: Annotated[str, Public()] | None = None,
+    weight: ColumnName | None = None,
 ) -> Measure:
     """Would an analysis by zone come to other results?
 

@@ -14,6 +14,7 @@ from discreet.core.arrays import Flags
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, Line, Lines
 from discreet.core.citations import SNOKE_2018
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
@@ -220,7 +221,7 @@ def pmse(
     model: Model = "logit",
     interactions: int = 1,
     squares: bool = False,
-    unsynthesized: str | Sequence[str] = (),
+    unsynthesized: ColumnName | ColumnNames = (),
     null: Nulls = "auto",
     synthesizer: Any = None,
     n_perm: int = 50,
@@ -229,10 +230,10 @@ def pmse(
     tree_null_scale: float | Literal["auto"] = "auto",
     aggregate: bool | Literal["auto"] = "auto",
     aligned: bool = False,
-    synthesized_rows: str | None = None,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
-    weight: str | None = None,
+    synthesized_rows: ColumnName | None = None,
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
+    weight: ColumnName | None = None,
     progress: bool = True,
     seed: Seed = None,
 ) -> Measure:

@@ -7,7 +7,7 @@ almost unchanged is not looked for there: that takes distances between records, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from scipy import stats
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
+from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
@@ -230,6 +231,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     releases=OfReleases(11, {"new_share_exact": "New records"}),
     synthesis=OfSynthesis(by_donors=True),
     of_release=OfReleaseStudy(7, shapes=("file",)),
+    tells=("matches",),
 )
 @checked
 def new_rows(
@@ -237,12 +239,12 @@ def new_rows(
     released: Microdata,
     *,
     tolerance: float = _TOLERANCE,
-    tolerances: Sequence[float] | None = None,
+    tolerances: Annotated[Sequence[float], Public()] | None = None,
     scale: Scale = "value",
     holdout: Microdata | None = None,
-    columns: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
-    precision: Setting = None,
+    columns: ColumnNames | None = None,
+    categorical: ColumnNames = (),
+    precision: Annotated[Setting, Public()] = None,
 ) -> Measure:
     """Which share of the released records matches no real one?
 

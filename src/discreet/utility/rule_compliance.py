@@ -6,7 +6,7 @@ Compliance is held against what independence would give; records that say what c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
+from discreet.core.constraints import HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
@@ -74,7 +75,12 @@ def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
     of_release=OfReleaseStudy(11, _of_conditions, ("file", "linked tables")),
 )
 @checked
-def rule_compliance(original: Microdata, released: Microdata, *, rules: str | Sequence[str]) -> Measure:
+def rule_compliance(
+    original: Microdata,
+    released: Microdata,
+    *,
+    rules: Annotated[str | Sequence[str], HoldsValues(in_expressions=True)],
+) -> Measure:
     """Were the rules of the file learned, or are they kept by chance?
 
     Of a rule *if A then B*, compliance is the percentage of records with A that have B. By chance, if A and B had
@@ -180,7 +186,11 @@ def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
 )
 @checked
 def inconsistencies(
-    original: Microdata, released: Any, *, rules: str | Sequence[str], tolerance: float = 1e-6
+    original: Microdata,
+    released: Any,
+    *,
+    rules: Annotated[str | Sequence[str], HoldsValues(in_expressions=True)],
+    tolerance: float = 1e-6,
 ) -> Measure:
     """How many released records say what cannot be?
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ from discreet.core.errors import ColumnError, DiscreetError, InputError, Paramet
 from discreet.core.parameters import checked
 from discreet.core.randomness import KeyedDraws, Seed, generator
 from discreet.core.results import Measure
+from discreet.core.value_gate import keep_in_documents
 from discreet.core.wording import shown
 from discreet.microdata import Microdata, require_microdata
 
@@ -89,6 +90,18 @@ def on_sample(
     sample, many = drawn_pair(original, released, rows, ids=ids, seed=seed)
     given = {**(settings or {}), **({"ids": ids} if ids is not None else {})}
     return of_sample(measure, measure(*sample, **given), sample, many, given)
+
+
+class SampleNote(TypedDict):
+    """What a measure tells of the sample it was asked about."""
+
+    records: int
+    of_records: int
+    low: float | None
+    high: float | None
+
+
+keep_in_documents("sample", SampleNote)
 
 
 def of_sample(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import polars as pl
 
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, SNOKE_2018
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -40,7 +40,7 @@ def table_propensity(
     original: Microdata,
     released: Any,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: ColumnName | ColumnNames | None = None,
     depth: int = 6,
     most: int | None = None,
     progress: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import pictured
 from discreet.core.charts import Chart, Line, Lines
+from discreet.core.constraints import Public
 from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
@@ -46,7 +47,7 @@ def grouping_sensitivity(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    groups: Sequence[int] = (3, 5, 10),
+    groups: Annotated[Sequence[int], Public()] = (3, 5, 10),
     **options: Any,
 ) -> Measure:
     """How much do the answers of `tabular` depend on how numbers are grouped?

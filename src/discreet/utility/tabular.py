@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
@@ -11,6 +11,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, Grid
 from discreet.core.citations import RAAB_2021
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
@@ -254,17 +255,17 @@ def tabular(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    columns: str | Sequence[str] | None = None,
-    ways: int | Sequence[int] = 2,
+    columns: ColumnName | ColumnNames | None = None,
+    ways: int | Annotated[Sequence[int], Public()] = 2,
     groups: int = 5,
     style: Style = "quantile",
     closed: Closed = "right",
-    breaks: Mapping[str, Sequence[float]] | None = None,
-    special_codes: Mapping[str, Sequence[Any]] | None = None,
-    categorical: str | Sequence[str] = (),
-    synthesized: str | Sequence[str] | None = None,
-    by: str | Sequence[str] = (),
-    weight: str | None = None,
+    breaks: Annotated[Mapping[str, Sequence[float]], Public()] | None = None,
+    special_codes: Annotated[Mapping[str, Sequence[Any]], HoldsValues(by_column=True)] | None = None,
+    categorical: ColumnName | ColumnNames = (),
+    synthesized: ColumnName | ColumnNames | None = None,
+    by: ColumnName | ColumnNames = (),
+    weight: ColumnName | None = None,
     max_cells: float = 1e6,
     k_syn: bool | float = False,
     specks_order: SpecksOrder = "score",

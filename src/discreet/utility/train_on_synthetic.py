@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
+from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -52,20 +53,21 @@ def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
     compare=OfPair(8, "utility", usual=False, one_type=True),
     study=OfStudy(6, {"learners": ["linear", "forest"]}),
     of_release=OfReleaseStudy(13, _where_people_are_left),
+    tells=("score",),
 )
 @checked
 def train_on_synthetic(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
-    target: str,
+    target: ColumnName,
     *,
     holdout: Microdata | None = None,
     holdout_share: float = 0.3,
-    learners: str | Sequence[str] = _LEARNERS,
+    learners: Annotated[str, Public()] | Annotated[Sequence[str], Public()] = _LEARNERS,
     task: Literal["auto", "classification", "regression"] = "auto",
     search: bool = False,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
     seed: Seed = None,
 ) -> Measure:
     """Does a model trained on the release predict real people as well as one trained on the original?

@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -43,12 +44,12 @@ def transport(
     original: Microdata,
     released: Microdata,
     *,
-    columns: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
+    columns: ColumnName | ColumnNames | None = None,
+    categorical: ColumnName | ColumnNames = (),
     cost: Cost = "sqeuclidean",
     most: int = 1000,
     repeats: int = 5,
-    weight: str | None = None,
+    weight: ColumnName | None = None,
     seed: Seed = 0,
 ) -> Measure:
     """How far would whole records have to be moved to turn one file into the other?

@@ -5,8 +5,8 @@ Errors of counts are given in people or in percent, whichever is less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.ready_studies import OfReleaseStudy
@@ -45,9 +46,9 @@ def value_counts(
     original: Microdata,
     released: Any,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: ColumnName | ColumnNames | None = None,
     bins: int | None = 20,
-    top_codes: Mapping[str, float] | None = None,
+    top_codes: Annotated[Mapping[str, float], HoldsValues(by_column=True)] | None = None,
     rate: float = 1.0,
 ) -> Measure:
     """Is every value of every column still as frequent?
@@ -154,7 +155,7 @@ def category_coverage(
     original: Microdata,
     released: Microdata,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: ColumnName | ColumnNames | None = None,
     rare: float = _RARE,
 ) -> Measure:
     """Do rare categories come back?

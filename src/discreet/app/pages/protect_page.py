@@ -260,7 +260,7 @@ def _step(journey: Journey, place: int, step: dict[str, Any]) -> None:
     effects = journey.effects
     with ui.element("li"):
         widgets.words(f"{place + 1}. {title_of(step)}", tag="h3")
-        told = step if journey.values_shown else gated(step, within="step")
+        told = step if journey.values_shown else gated(step)
         form = FORMS.get(name_of(step))
         called = _SETTINGS | ({name: words for name, words, _ in form.numbers} if form else {})
         settings = ". ".join(

@@ -11,7 +11,7 @@ from discreet.app.work.bench import Bench
 from discreet.app.work.releasing import asked_at_once, comparison_view
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import check_target
-from discreet.core.value_gate import gated
+from discreet.core.value_gate import gated, without_literals
 from discreet.io import write_together
 from discreet.synth import preflight, save_plan
 from discreet.workflow import compare
@@ -31,7 +31,7 @@ def look_before(bench: Bench, *, source: Mapping[str, Any], roles: Mapping[str, 
                 "kind": finding.kind,
                 "columns": list(finding.columns),
                 "confidence": finding.confidence,
-                "action": gated({"rule": finding.action}, within="finding")["rule"],
+                "action": without_literals(finding.action),
                 "accepted": finding.is_accepted(found.accept),
             }
             for finding in found.findings

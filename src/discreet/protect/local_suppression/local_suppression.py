@@ -20,7 +20,7 @@ from discreet import engine
 from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
-from discreet.core.constraints import Above, AtLeast, Share
+from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -122,16 +122,16 @@ class LocalSuppression(Treatment):
     """
 
     k: Annotated[int, AtLeast(2)] | None = None
-    importance: Sequence[str] | Mapping[str, Annotated[float, Above(0)]] | None = None
+    importance: ColumnNames | Annotated[Mapping[str, Annotated[float, Above(0)]], Public()] | None = None
     subsets: Mapping[Annotated[int, AtLeast(1)], Annotated[int, AtLeast(2)]] | None = None
-    strata: str | Sequence[str] | None = None
+    strata: ColumnName | ColumnNames | None = None
     risk_threshold: Annotated[float, Share(above=True, below=True)] | None = None
-    ghosts: Mapping[str, Sequence[str]] | None = None
-    household_keys: str | Sequence[str] | None = None
+    ghosts: Annotated[Mapping[str, Sequence[str]], HoldsValues(by_column=True)] | None = None
+    household_keys: ColumnName | ColumnNames | None = None
     missing: Literal["category", "wildcard"] = "category"
-    keys: str | Sequence[str] | None = None
-    weight: str | None = None
-    household: str | None = None
+    keys: ColumnName | ColumnNames | None = None
+    weight: ColumnName | None = None
+    household: ColumnName | None = None
 
     def __post_init__(self) -> None:
         if self.k is None and not self.subsets and self.risk_threshold is None:

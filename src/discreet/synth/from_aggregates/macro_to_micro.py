@@ -10,13 +10,14 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
@@ -126,23 +127,23 @@ class MacroToMicro(Synthesizer):
     [('58', 12000.0), ('62', 90000.0)]
     """
 
-    unit: str | Sequence[str] | None = None
-    variables: Sequence[str] | None = None
+    unit: ColumnName | ColumnNames | None = None
+    variables: ColumnNames | None = None
     cells: Literal["total", "mean"] = "total"
-    records: str | int | Mapping[Any, int] | tuple[int, int] = "records"
-    marginals: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    means: Mapping[str, Given] = field(default_factory=dict)
-    sds: Mapping[str, Given] = field(default_factory=dict)
-    zeros: Mapping[str, Given] = field(default_factory=dict)
+    records: ColumnName | int | Annotated[Mapping[Any, int] | tuple[int, int], HoldsValues()] = "records"
+    marginals: Annotated[Mapping[str, str | Sequence[str]], Public()] = field(default_factory=dict)
+    means: Annotated[Mapping[str, Given], HoldsValues(by_column=True)] = field(default_factory=dict)
+    sds: Annotated[Mapping[str, Given], HoldsValues(by_column=True)] = field(default_factory=dict)
+    zeros: Annotated[Mapping[str, Given], HoldsValues(by_column=True)] = field(default_factory=dict)
     cv: float | None = None
-    correlation: Matrix | None = None
-    covariance: Matrix | None = None
+    correlation: Annotated[Matrix, Public()] | None = None
+    covariance: Annotated[Matrix, Public()] | None = None
     correlation_of: Literal["data", "latent"] = "data"
     scenario: Scenario | None = None
     scale: Literal["none", "minmax", "standard", "log"] = "none"
     match_totals: bool = True
-    whole: Sequence[str] = ()
-    rules: Sequence[str] = ()
+    whole: ColumnNames = ()
+    rules: Annotated[Sequence[str], HoldsValues(in_expressions=True)] = ()
     repair: Literal["projection", "reject"] | None = None
 
     def __post_init__(self) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.described import made_from
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.files.texts import read_toml
@@ -106,8 +107,8 @@ class FromOutputs(Synthesizer):
 
     needs_data: ClassVar[bool] = False
 
-    codebook: Codebook
-    targets: Sequence[Target]
+    codebook: Annotated[Codebook, HoldsValues()]
+    targets: Annotated[Sequence[Target], HoldsValues()]
     n: int
     engine: Literal["swap", "ea"] = "swap"
     runs: int | None = None
@@ -119,12 +120,12 @@ class FromOutputs(Synthesizer):
     penalty: float = 100.0
     population: int = 24
     generations: int = 2_000
-    mutation_schedule: Sequence[float] = SCHEDULE
+    mutation_schedule: Annotated[Sequence[float], Public()] = SCHEDULE
     crossover: float = 0.0
     init: Source = "uniform"
     mutation_source: Source = "marginal"
     tournament: int = 2
-    weights: Raking | None = None
+    weights: Annotated[Raking, Public()] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "targets", tuple(self.targets))

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.constraints import ColumnName
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.model_matrix import (
@@ -312,7 +313,7 @@ class Binomial(Method):
     name = "binomial"
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
     proper_by: ClassVar[ProperBy] = "posterior"
-    of: str = ""
+    of: ColumnName = ""
 
     def fit(self, task: Task) -> Conditional:
         """Fit the share: every record counts its successes and its failures."""

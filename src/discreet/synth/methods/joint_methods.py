@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from discreet import dp
 from discreet.core.arrays import Array, Floats
+from discreet.core.constraints import Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.numerics.trees.conditional_inference import grow_survival
@@ -91,7 +92,7 @@ class Ipf(JointMethod):
     name = "ipf"
     targets: ClassVar[frozenset[str]] = _CATEGORIES
     needs_predictors = False
-    margins: Sequence[Sequence[str]] | None = None
+    margins: Annotated[Sequence[Sequence[str]], Public()] | None = None
     prior: float = 1.0
     tolerance: float = 1e-3
     max_rounds: int = 1000

@@ -20,6 +20,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.described import made_from, parameters_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
+from discreet.core.value_gate import name_in_documents
 from discreet.dp.entropy import Words
 from discreet.synth.variables import Variable
 
@@ -127,6 +128,9 @@ class Method(ABC):
         if name not in Method.known:
             raise ParameterError(unknown_name(name, Method.known, what="method"))
         return made_from(Method.known[name], f"method '{name}'", options or {})
+
+
+name_in_documents("method", Method.known)
 
 
 class JointConditional(ABC):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.constraints import ColumnName, Public
 from discreet.core.errors import ColumnError
 from discreet.numerics.trees.walk_kernels import intervals
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
@@ -61,7 +62,7 @@ class Collinear(Method):
 
     name = "collinear"
     proper_by: ClassVar[ProperBy] = "nothing"
-    of: str = ""
+    of: ColumnName = ""
 
     def fit(self, task: Task) -> LookUp:
         """Note which value goes with which."""
@@ -165,7 +166,7 @@ class Passive(_NotDrawn):
     """
 
     name = "passive"
-    expression: str = ""
+    expression: Annotated[str, Public()] = ""
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Near(_NotDrawn):
     name = "near"
     needs_predictors = True
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
-    expression: str = ""
+    expression: Annotated[str, Public()] = ""
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,7 @@ class Nested(Method):
     name = "nested"
     gives_observed_values = True
     proper_by: ClassVar[ProperBy] = "cells"
-    within: str = ""
+    within: ColumnName = ""
 
     def fit(self, task: Task) -> CellDonors:
         """Group the records by the coarser column."""

@@ -309,8 +309,8 @@ class LinkedPreflight:
         from discreet.io.sidecar import save_text
 
         by = {name: nested(dict(own)) for name, own in self.synthesizer().by.items()}
-        marked = MARK if any(holds_values(own, "plan") for own in by.values()) else ""
         document = {"synthesizer": "relational", "by": by}
+        marked = MARK if holds_values(document) else ""
         return save_text(marked + tomli_w.dumps(document), path, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import ColumnName, ColumnNames, FieldsOf, HoldsValues, Public
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.randomness import generator
+from discreet.core.value_gate import keep_in_documents
 from discreet.core.values import jsonable
 from discreet.synth.column_forms import as_numbers, decimals_of
 
@@ -27,6 +29,30 @@ _FIELDS = (
     "name", "kind", "columns", "confidence", "action", "reversible", "accepted", "evidence", "parameters",
 )  # fmt: skip
 _SHOWN = 4
+
+
+class Found(TypedDict, total=False):
+    """What evidence and parameters of a finding hold, beside single numbers: what is not named here is withheld."""
+
+    codes: Annotated[Sequence[Any], HoldsValues()]
+    keys: Annotated[Sequence[Any], HoldsValues()]
+    values: Annotated[Sequence[Any], HoldsValues()]
+    value: Annotated[Any, HoldsValues()]
+    cuts: Annotated[Sequence[Any], HoldsValues()]
+    when: Annotated[str, HoldsValues(in_expressions=True)]
+    constraint: Annotated[str, HoldsValues(in_expressions=True)]
+    code: Annotated[str, Public()]  # counted, or shown because it was asked for
+    of: ColumnName
+    formula: Annotated[str, Public()]
+    expression: Annotated[str, Public()]
+    form: Annotated[str, Public()]
+    way: Annotated[str, Public()]
+    also_told_by: ColumnNames
+    counted_by: ColumnNames
+    bins: Annotated[Sequence[int], Public()]
+    counts: Annotated[Sequence[int], Public()]
+    z: Annotated[Sequence[float], Public()]
+    exceptions: Annotated[Sequence[int] | int, Public()]
 
 
 @dataclass(frozen=True)
@@ -57,15 +83,15 @@ class Finding:
         How it is called, e.g. ``coded-missing:income``.
     """
 
-    kind: str
-    columns: tuple[str, ...]
-    evidence: Mapping[str, Any]
+    kind: Annotated[str, Public()]
+    columns: Annotated[tuple[str, ...], Public()]
+    evidence: Annotated[Mapping[str, Any], FieldsOf(Found)]
     confidence: Confidence
-    action: str
+    action: Annotated[str, Public()]
     reversible: bool = True
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Annotated[Mapping[str, Any], FieldsOf(Found)] = field(default_factory=dict)
     accepted: bool | None = None
-    name: str = ""
+    name: Annotated[str, Public()] = ""
 
     @property
     def column(self) -> str:
@@ -119,6 +145,9 @@ class Finding:
             if not isinstance(value, list | tuple | dict)
         ]
         return ", ".join(f"{name.replace('_', ' ')} {_said(value)}" for name, value in told[:_SHOWN])
+
+
+keep_in_documents("finding", Finding)
 
 
 def named(findings: Sequence[Finding]) -> tuple[Finding, ...]:

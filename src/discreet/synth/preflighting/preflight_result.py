@@ -215,7 +215,7 @@ class Preflight:
         import tomli_w
 
         document = gated(_without_none(self.to_dict()), show_values=show_values)
-        marked = MARK if show_values and holds_values(document, "finding") else ""
+        marked = MARK if show_values and holds_values(document) else ""
         return marked + tomli_w.dumps(document)
 
     def save(self, path: str | Path, *, show_values: bool = False, overwrite: bool = False) -> Path:

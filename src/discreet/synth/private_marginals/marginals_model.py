@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Integers
+from discreet.core.constraints import HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -45,14 +46,14 @@ class _Counted(Synthesizer):
 
     epsilon: float
     delta: float = 1e-6
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
     bins: int = 128
-    borders: Mapping[str, Sequence[Any]] | None = None
+    borders: Annotated[Mapping[str, Sequence[Any]], HoldsValues(by_column=True)] | None = None
     groups: int = 16
-    impossible: Sequence[Mapping[str, Any]] | None = None
+    impossible: Annotated[Sequence[Mapping[str, Any]], HoldsValues()] | None = None
     records_per_person: int = 1
-    leave_out: Columns = None
+    leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         check_parameters(self)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from discreet import engine
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.described import made_from, nested
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.method_cards import method
@@ -159,30 +160,32 @@ class Sequential(Synthesizer):
     """
 
     own_words: ClassVar[bool] = True
-    method: str | Method | Mapping[str, str | Method] = "cart"
-    otherwise: str | Method = "cart"
-    visit_sequence: str | Sequence[str] | None = None
-    predictor_matrix: Any = None
-    rules: Mapping[str, Any] | None = None
-    special_codes: Mapping[str, Any] | None = None
-    semicontinuous: Mapping[str, Any] | None = None
-    smoothing: Smoothing | Mapping[str, Smoothing] | None = None
-    strata: Columns = None
+    method: Annotated[str, Public()] | Method | Mapping[ColumnName, Annotated[str, Public()] | Method] = (
+        "cart"
+    )
+    otherwise: Annotated[str, Public()] | Method = "cart"
+    visit_sequence: ColumnName | ColumnNames | None = None
+    predictor_matrix: Annotated[Any, Public()] = None
+    rules: Annotated[Mapping[str, Any], HoldsValues(in_expressions=True)] | None = None
+    special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    semicontinuous: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
+    smoothing: Annotated[Smoothing, Public()] | Annotated[Mapping[str, Smoothing], Public()] | None = None
+    strata: Annotated[Columns, Public()] = None
     proper: bool | Literal["bootstrap"] = False
     weights: Literal["use", "regenerate", "synthesize", "ignore"] = "use"
-    method_options: Mapping[str, Mapping[str, Any]] | None = None
-    defaults: Mapping[str, str] = field(default_factory=lambda: dict(_DEFAULTS))
+    method_options: Annotated[Mapping[str, Mapping[str, Any]], Public()] | None = None
+    defaults: Annotated[Mapping[str, str], Public()] = field(default_factory=lambda: dict(_DEFAULTS))
     few_values: int = 1
     max_levels: int | None = None
-    number_groups: Mapping[str, int] | None = None
-    events: Mapping[str, str | None] | None = None
-    denominators: Mapping[str, str] | None = None
-    constraints: Sequence[str] = ()
+    number_groups: Annotated[Mapping[str, int], Public()] | None = None
+    events: Annotated[Mapping[str, str | None], Public()] | None = None
+    denominators: Annotated[Mapping[str, str], Public()] | None = None
+    constraints: Annotated[Sequence[str], HoldsValues(in_expressions=True)] = ()
     max_rounds: int = 100
     stratum_sizes: Literal["drawn", "fixed", "population"] = "drawn"
     min_stratum: int | None = None
-    leave_out: Columns = None
-    together: str = "auto"
+    leave_out: Annotated[Columns, Public()] = None
+    together: Annotated[str, Public()] = "auto"
     risk_limit: float | None = None
 
     def __post_init__(self) -> None:

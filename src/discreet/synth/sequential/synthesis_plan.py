@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.value_gate import keep_in_documents
 from discreet.core.values import jsonable
 from discreet.expressions import Expression, parse
 from discreet.synth.methods.method import Method, all_methods
@@ -146,6 +148,26 @@ def _from_predictors(predictors: tuple[str, ...], most: int = 6) -> str:
         return ""
     more = f" and {len(predictors) - most} more" if len(predictors) > most else ""
     return f" from {', '.join(predictors[:most])}{more}"
+
+
+class PlannedStep(TypedDict, total=False):
+    """What a plan tells of how one column is made, beside the numbers of its method."""
+
+    column: ColumnName
+    method: Annotated[str, Public()]
+    predictors: ColumnNames
+    rules: Annotated[Sequence[Mapping[str, Any]], HoldsValues(in_expressions=True)]
+    smoothing: Annotated[str, Public()]
+    of: Annotated[str, Public()]
+    within: Annotated[str, Public()]
+    expression: Annotated[str, Public()]
+    margins: Annotated[Sequence[Sequence[str]], Public()]
+    covariance: Annotated[str, Public()]
+    ties: Annotated[str, Public()]
+
+
+PlannedStep.__annotations__["with"] = ColumnNames  # a word of Python
+keep_in_documents("steps", PlannedStep)
 
 
 # Rules of a file: where a condition holds, a column has a given value.

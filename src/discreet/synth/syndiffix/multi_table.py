@@ -24,6 +24,7 @@ from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
+from discreet.core.value_gate import name_in_documents
 from discreet.microdata import Microdata
 from discreet.synth.syndiffix.persons_and_salts import NOT_PRIVATE, count_of, prepared
 from discreet.synth.syndiffix.syndiffix import REFERENCES, SynDiffix, fitted_table
@@ -238,6 +239,9 @@ class MultiTable:
             asked += list(combinations(known, size))
         order = {name: at for at, name in enumerate(known)}
         return list(dict.fromkeys(tuple(sorted(set(own), key=order.__getitem__)) for own in asked))
+
+
+name_in_documents("synthesizer", {"multi-table": MultiTable})
 
 
 def _own_seed(root: int, columns: Sequence[str]) -> int:

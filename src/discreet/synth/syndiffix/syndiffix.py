@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.citations import FRANCIS_2024
+from discreet.core.constraints import ColumnName, Public
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -118,18 +119,18 @@ class SynDiffix(Synthesizer):
     """
 
     plan_name: ClassVar[str] = "syndiffix"
-    salt: str | None = None
-    person: Columns = None
-    columns: Columns = None
-    target: str | None = None
+    salt: Annotated[str, Public()] | None = None
+    person: Annotated[Columns, Public()] = None
+    columns: Annotated[Columns, Public()] = None
+    target: ColumnName | None = None
     noise: bool = True
-    value_safe_columns: Columns = None
+    value_safe_columns: Annotated[Columns, Public()] = None
     low_threshold: int = 3
     low_mean_gap: float = 2.0
     suppress_sd: float = 1.0
     layer_noise_sd: float = 1.0
-    outliers: Sequence[int] = (2, 5)
-    top: Sequence[int] = (2, 5)
+    outliers: Annotated[Sequence[int], Public()] = (2, 5)
+    top: Annotated[Sequence[int], Public()] = (2, 5)
     singularity_low_threshold: int = 5
     range_low_threshold: int = 15
     precision_limit_depth: int = 15
@@ -140,7 +141,7 @@ class SynDiffix(Synthesizer):
     merge_threshold: float = 0.1
     alpha: float = 0.01
     new_release: bool = False
-    count_file: str | None = None
+    count_file: Annotated[str, Public()] | None = None
     most_tables: int | None = None
 
     def __post_init__(self) -> None:
