@@ -58,24 +58,6 @@ class Settings:
     calibration: Calibration
     seed: int | None
 
-    def __post_init__(self) -> None:
-        if self.proper not in ("ridge", "box"):
-            raise ParameterError("proper must be 'ridge' or 'box'.")
-        if self.calibration not in ("accountant", "closed-form"):
-            raise ParameterError("calibration must be 'accountant' or 'closed-form'.")
-        for name in ("steps", "records", "batch"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} must be a whole number of 1 or more.")
-        for name in ("theta_bound", "residual_bound"):
-            value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
-            ):
-                raise ParameterError(
-                    f"{name} must be a number of more than 0 that is known without the data."
-                )
-
     def loss(self, tau: float) -> CheckLoss:
         """The loss of a quantile."""
         return CheckLoss(tau, self.h, self.kernel)

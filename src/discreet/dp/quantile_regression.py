@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, settled, stands
 from discreet.core.number_arrays import numbers_of
@@ -68,12 +69,12 @@ def quantile_regression(
     adjacency: Adjacency = "add-remove",
     kernel: Kernel = "logistic",
     h: float = 0.5,
-    theta_bound: float = 10.0,
+    theta_bound: Annotated[float, Above(0)] = 10.0,
     proper: Proper = "ridge",
-    residual_bound: float | None = None,
-    records: int | None = None,
-    batch: int = 256,
-    steps: int | None = None,
+    residual_bound: Annotated[float, Above(0)] | None = None,
+    records: Annotated[int, AtLeast(1)] | None = None,
+    batch: Annotated[int, AtLeast(1)] = 256,
+    steps: Annotated[int, AtLeast(1)] | None = None,
     calibration: Calibration = "accountant",
     weight: str | None = None,
     max_weight: float | None = None,

@@ -173,10 +173,6 @@ def read_records(
     wanted = [*names, y, *([weight] if weight else [])]
     _check_numeric(data, wanted)
     bounds = public_bounds(names, x_bounds)
-    if missing not in ("error", "drop"):
-        raise ParameterError("missing must be 'error' or 'drop'.")
-    if not isinstance(intercept, bool) or not isinstance(standardize, bool):
-        raise ParameterError("intercept and standardize must be True or False.")
     largest_weight = _public_weight(weight, max_weight)
     frame = _numbers(data, wanted)
     frame = _complete(frame, missing)

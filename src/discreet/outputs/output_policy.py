@@ -16,11 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.files.inputs import note_read
 from discreet.core.files.texts import parsed_json, read_toml
+from discreet.core.parameters import typed_parameters
 
 Negative = Literal["review", "absolute"]
 
@@ -38,12 +40,10 @@ _ACRO = {
     "survival_safe_threshold": "survival_threshold",
     "zeros_are_disclosive": "zeros_are_disclosive",
 }
-_COUNTS = ("threshold", "dof_threshold", "nk_n", "survival_threshold", "round_base", "difference_threshold")
-_SHARES = ("nk_k", "p_ratio", "largest_share_limit")
-_SWITCHES = ("zeros_are_disclosive", "check_missing", "weights_public")
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class OutputPolicy:
     """The thresholds that outputs are held against.
 
@@ -86,50 +86,30 @@ class OutputPolicy:
     0.75
     >>> OutputPolicy(threshold=0)
     Traceback (most recent call last):
-    discreet.core.errors.ParameterError: threshold must be a whole number, 1 or more.
+    discreet.core.errors.ParameterError: threshold must be a whole number of at least 1.
     """
 
     name: str = "Research data center"
     description: str = ""
-    threshold: int = 10
-    dof_threshold: int = 10
-    nk_n: int = 2
-    nk_k: float = 0.90
-    p_ratio: float = 0.10
-    survival_threshold: int = 10
+    threshold: Annotated[int, AtLeast(1)] = 10
+    dof_threshold: Annotated[int, AtLeast(1)] = 10
+    nk_n: Annotated[int, AtLeast(1)] = 2
+    nk_k: Annotated[float, Share(above=True)] = 0.90
+    p_ratio: Annotated[float, Share(above=True)] = 0.10
+    survival_threshold: Annotated[int, AtLeast(1)] = 10
     zeros_are_disclosive: bool = True
-    round_base: int = 5
+    round_base: Annotated[int, AtLeast(1)] = 5
     check_missing: bool = False
-    difference_threshold: int | None = None
+    difference_threshold: Annotated[int, AtLeast(1)] | None = None
     negative: Negative = "review"
     weights_public: bool = False
-    largest_share_limit: float | None = None
+    largest_share_limit: Annotated[float, Share(above=True)] | None = None
     blocked: tuple[str, ...] = VECTOR_GRAPHICS + PICKLES + PROGRAMS
 
     def __post_init__(self) -> None:
         if self.difference_threshold is None:
             object.__setattr__(self, "difference_threshold", self.threshold)
-        endings: Any = self.blocked  # from a file, where it may be anything
-        if not isinstance(endings, tuple | list) or not all(isinstance(ending, str) for ending in endings):
-            raise ParameterError("blocked must be a list of file endings, such as ['.svg', '.pkl'].")
-        object.__setattr__(self, "blocked", tuple(ending.lower() for ending in endings))
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be a whole number, 1 or more.")
-        for name in _SHARES:
-            value = getattr(self, name)
-            if value is None and name == "largest_share_limit":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-                raise ParameterError(
-                    f"{name} must be a share above 0 and at most 1, such as 0.9 for 90 percent."
-                )
-        for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise ParameterError(f"{name} is true or false.")
-        if self.negative not in ("review", "absolute"):
-            raise ParameterError("negative must be 'review' or 'absolute'.")
+        object.__setattr__(self, "blocked", tuple(ending.lower() for ending in self.blocked))
 
     @classmethod
     def load(cls, source: str | Path | OutputPolicy | Mapping[str, Any] | None = None) -> OutputPolicy:
