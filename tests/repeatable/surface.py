@@ -13,14 +13,13 @@ import importlib.resources
 import importlib.util
 import inspect
 import json
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-os.environ.update(COLUMNS="200", TERM="dumb", NO_COLOR="1")
+_PLAIN = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
 
 ROOMS = (
     "attack",
@@ -137,7 +136,7 @@ def _helps() -> Iterator[tuple[str, str]]:
     from discreet.cli import app
 
     def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        result = CliRunner().invoke(app, [*path, "--help"])
+        result = CliRunner().invoke(app, [*path, "--help"], env=_PLAIN)
         yield f"help {' '.join(path)}", f"{result.exit_code} {result.output}"
         for name, inner in getattr(command, "commands", {}).items():
             yield from walk(inner, (*path, name))
