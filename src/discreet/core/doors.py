@@ -96,7 +96,8 @@ def load(package: str) -> None:
     door = importlib.import_module(package)
     for name in door.__all__:
         getattr(door, name)
-    for module in index.new_modules(package.rpartition(".")[2]):
+    room = package.removeprefix("discreet.")
+    for module in index.new_modules(room) if room in index.METHODS else ():
         importlib.import_module(module)
 
 
