@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats
-from discreet.core.constraints import HoldsValues, Public
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -81,10 +80,10 @@ class AdversarialForest(Synthesizer):
     [160, 160, 160, 160]
     """
 
-    trees: int = 30
-    min_leaf: int = 5
-    delta: float = 0.0
-    max_rounds: int = 10
+    trees: Annotated[int, AtLeast(1)] = 30
+    min_leaf: Annotated[int, AtLeast(1)] = 5
+    delta: Annotated[float, Between(0, 0.5, below=True)] = 0.0
+    max_rounds: Annotated[int, AtLeast(1)] = 10
     numbers: Literal["normal", "uniform", "observed"] = "normal"
     special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     semicontinuous: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
@@ -92,13 +91,6 @@ class AdversarialForest(Synthesizer):
     weights: Weights = "use"
     few_values: int = 2
     leave_out: Annotated[Columns, Public()] = None
-
-    def __post_init__(self) -> None:
-        for name in ("trees", "min_leaf", "max_rounds"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} must be a whole number of at least 1.")
-        if not 0 <= self.delta < 0.5:
-            raise ParameterError("delta must be a number of 0 or more and below 0.5.")
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedForest:
         """Run the contest and keep what the leaves of the last forest hold.

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import Above, AtLeast, Between, HoldsValues, Public
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.one_thread import one_thread
@@ -22,7 +22,7 @@ from discreet.microdata import Microdata
 from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
 from discreet.synth.all_others_models import ColumnModel, Noise, Settings
 from discreet.synth.all_others_records import Records, Scene, fit_all
-from discreet.synth.all_others_selection import SELECTORS, Selector
+from discreet.synth.all_others_selection import Selector
 from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Intake, Weights, take_in
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
@@ -128,12 +128,12 @@ class AllOthers(Synthesizer):
     """
 
     selector: Selector = "lasso"
-    lasso_alpha: float | Literal["cv"] = 0.01
+    lasso_alpha: Annotated[float, Above(0)] | Literal["cv"] = 0.01
     threshold: float = 0.05
     noise: Noise = "residual"
-    noise_floor: float = 0.01
+    noise_floor: Annotated[float, Between(0, 1, above=True, below=True)] = 0.01
     second_pass: bool = False
-    sweeps: int = 0
+    sweeps: Annotated[int, AtLeast(0)] = 0
     start: Literal["aligned", "bootstrap"] = "aligned"
     laplace_switch: bool = False
     epsilon: float | Annotated[Mapping[str, float], Public()] | None = None
@@ -143,26 +143,10 @@ class AllOthers(Synthesizer):
     weights: Weights = "use"
     few_values: int = 2
     max_levels: int | None = 100
-    max_records: int | None = 10_000
+    max_records: Annotated[int, AtLeast(100)] | None = 10_000
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
-        for value, known, what in (
-            (self.selector, SELECTORS, "selector"),
-            (self.noise, ("residual", "bayes", "none"), "noise"),
-            (self.start, ("aligned", "bootstrap"), "start"),
-            (self.outside, ("error", "clip"), "choice for outside"),
-        ):
-            if value not in known:
-                raise ParameterError(unknown_name(str(value), known, what=what))
-        if self.lasso_alpha != "cv" and not (_is_number(self.lasso_alpha) and self.lasso_alpha > 0):
-            raise ParameterError('lasso_alpha must be positive, or "cv".')
-        if not 0 < self.noise_floor < 1:
-            raise ParameterError("noise_floor must be between 0 and 1.")
-        if self.max_records is not None and self.max_records < 100:
-            raise ParameterError("max_records must be at least 100, or None.")
-        if isinstance(self.sweeps, bool) or not isinstance(self.sweeps, int) or self.sweeps < 0:
-            raise ParameterError("sweeps must be a whole number of 0 or more.")
         if self.start == "bootstrap" and not self.sweeps:
             raise ParameterError(
                 'start="bootstrap" without sweeps would release the records as they are. Set sweeps=10.'

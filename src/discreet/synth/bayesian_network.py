@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -12,7 +11,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import AtLeast, HoldsValues, Public, Share
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy
@@ -22,7 +21,7 @@ from discreet.core.roles import Columns
 from discreet.dp import rational_epsilon
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.bayesian_network_model import WAYS, BinLaw, CellLaw, FittedBayesianNetwork, WithinBin
+from discreet.synth.bayesian_network_model import BinLaw, CellLaw, FittedBayesianNetwork, WithinBin
 from discreet.synth.bayesian_network_structure import (
     Informations,
     Node,
@@ -117,43 +116,25 @@ class BayesianNetwork(Synthesizer):
     (True, (3, 2))
     """
 
-    parents: int | None = None
-    epsilon: float = 0.0
+    parents: Annotated[int, AtLeast(1)] | None = None
+    epsilon: Annotated[float, AtLeast(0)] = 0.0
     domain: Annotated[Mapping[str, Any], Public()] | None = None
     never_missing: Annotated[Columns, Public()] = None
-    category_threshold: int = 20
-    bins: int = 20
+    category_threshold: Annotated[int, AtLeast(1)] = 20
+    bins: Annotated[int, AtLeast(2)] = 20
     bins_by: Literal["width", "quantile"] | None = None
-    heap: float | None = 0.05
+    heap: Annotated[float, Share(above=True)] | None = 0.05
     semicontinuous: Annotated[Mapping[str, Sequence[Any]], HoldsValues(by_column=True)] | None = None
     within_bin: WithinBin = "uniform"
     weights: Literal["use", "ignore"] = "use"
-    least_records: int = 5
-    max_cells: int = 10_000_000
-    structure_rows: int = 100_000
+    least_records: Annotated[int, AtLeast(1)] = 5
+    max_cells: Annotated[int, AtLeast(4)] = 10_000_000
+    structure_rows: Annotated[int, AtLeast(2)] = 100_000
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
-        if self.parents is not None and (isinstance(self.parents, bool) or self.parents < 1):
-            raise ParameterError("parents must be at least 1, or None to choose it.")
-        if self.epsilon < 0 or math.isnan(self.epsilon):
-            raise ParameterError("epsilon must be a number that is not negative; 0 adds no noise.")
         if self.epsilon:
             dp.checked_epsilon(self.epsilon)
-        if self.within_bin not in WAYS:
-            raise ParameterError(unknown_name(str(self.within_bin), WAYS, what="within_bin"))
-        if self.bins_by not in (None, "width", "quantile"):
-            raise ParameterError('bins_by must be "width" or "quantile", or None to choose it.')
-        if self.heap is not None and not 0 < self.heap <= 1:
-            raise ParameterError("heap must be a share above 0 and up to 1, or None.")
-        if self.least_records < 1:
-            raise ParameterError("least_records must be at least 1.")
-        if self.weights not in ("use", "ignore"):
-            raise ParameterError('weights must be "use" or "ignore".')
-        if self.bins < 2 or self.category_threshold < 1 or self.max_cells < 4 or self.structure_rows < 2:
-            raise ParameterError(
-                "bins, category_threshold, max_cells and structure_rows must be at least 2, 1, 4 and 2."
-            )
         if self.epsilon and self.within_bin in ("empirical", "spikes+uniform"):
             raise ParameterError(
                 f"epsilon cannot be honored with within_bin='{self.within_bin}', which draws observed values. Use "

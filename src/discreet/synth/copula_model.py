@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.errors import ColumnError, ParameterError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, load_extra, unknown_name
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.numerics.copula import EmpiricalMargin
@@ -19,7 +19,6 @@ from discreet.numerics.correlation import root_of
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm
 from discreet.synth.copula_columns import (
     FAMILIES,
-    MARGINS,
     ColumnMargin,
     Dimension,
     MarginKind,
@@ -108,18 +107,8 @@ class Preparation:
 
     def check(self) -> None:
         """Refuse what makes no sense whatever the data are."""
-        kinds = self.margins.values() if isinstance(self.margins, Mapping) else [self.margins]
-        for kind in kinds:
-            if kind not in MARGINS:
-                raise ParameterError(unknown_name(str(kind), MARGINS, what="kind of margin"))
-        if isinstance(self.few_values, bool) or not isinstance(self.few_values, int) or self.few_values < 0:
-            raise ParameterError("few_values must be a whole number of at least 0.")
         for family in self.families if self.families != FAMILIES else ():
             check_family(family)
-        if self.level_order not in ("associated", "given"):
-            raise ParameterError(
-                unknown_name(str(self.level_order), ("associated", "given"), what="level_order")
-            )
 
     def kinds(self, forms: Mapping[str, Form]) -> dict[str, MarginKind]:
         """Return the kind of margin of every column; categories are always as observed."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from discreet.core.arrays import Flags
-from discreet.core.constraints import HoldsValues, Public
-from discreet.core.errors import ParameterError, load_extra
+from discreet.core.constraints import Above, AtLeast, Between, HoldsValues, Public
+from discreet.core.errors import load_extra
 from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
@@ -46,38 +46,23 @@ class _Network(Synthesizer):
     number_coding: ClassVar[NumberCoding] = "modes"
     smaller: ClassVar[str] = "batch, width or max_levels"
 
-    epochs: int = 300
-    batch: int = 500
-    learning_rate: float = 1e-3
-    held_out: float = 0.0
-    patience: int = 5
-    time_limit: float | None = None
+    epochs: Annotated[int, AtLeast(1)] = 300
+    batch: Annotated[int, AtLeast(1)] = 500
+    learning_rate: Annotated[float, Above(0)] = 1e-3
+    held_out: Annotated[float, Between(0, 1, below=True)] = 0.0
+    patience: Annotated[int, AtLeast(1)] = 5
+    time_limit: Annotated[float, Above(0)] | None = None
     checkpoint: Annotated[str, Public()] | None = None
     device: Annotated[str, Public()] = "auto"
-    threads: int = 1
-    max_levels: int = 200
+    threads: Annotated[int, AtLeast(1)] = 1
+    max_levels: Annotated[int, AtLeast(2)] = 200
     special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     semicontinuous: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     constraints: Annotated[Sequence[str], HoldsValues(in_expressions=True)] = ()
-    max_rounds: int = 100
+    max_rounds: Annotated[int, AtLeast(1)] = 100
     weights: Weights = "use"
-    few_values: int = 20
+    few_values: Annotated[int, AtLeast(0)] = 20
     leave_out: Annotated[Columns, Public()] = None
-
-    def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ParameterError(f"{self.name}: {name} must be a whole number of at least {least}.")
-        if not self.learning_rate > 0:
-            raise ParameterError(f"{self.name}: learning_rate must be above 0.")
-        if not 0 <= self.held_out < 1:
-            raise ParameterError(f"{self.name}: held_out must be a share from 0 to below 1.")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ParameterError(f"{self.name}: time_limit must be above 0 seconds, or None.")
-        self._check()
-
-    def _check(self) -> None:
-        """Check what one kind of network has beside the shared parameters."""
 
     def _shape(self) -> Any:
         """Return the sizes and rates of the network."""
@@ -189,16 +174,6 @@ SHARED_PARAMETERS = """
         Columns that the synthetic file shall not have.
 """
 
-_LEAST = {
-    "epochs": 1,
-    "batch": 1,
-    "patience": 1,
-    "threads": 1,
-    "max_levels": 2,
-    "max_rounds": 1,
-    "few_values": 0,
-}
-
 
 def coded(plan: Any, file: Prepared, stream: Stream) -> tuple[TableCoding, CodedTable]:
     """Learn how the variables of a file are coded for a network, and code them."""
@@ -289,18 +264,13 @@ class CTGAN(_Network):
     (3, 2)
     """
 
-    learning_rate: float = 2e-4
-    width: int = 256
-    layers: int = 2
-    noise: int = 128
-    pack: int = 10
-    match: float = 30.0
-    modes: int = 10
-
-    def _check(self) -> None:
-        _at_least_one(self, "width", "layers", "noise", "pack", "modes")
-        if not self.match >= 0:
-            raise ParameterError("ctgan: match must not be negative.")
+    learning_rate: Annotated[float, Above(0)] = 2e-4
+    width: Annotated[int, AtLeast(1)] = 256
+    layers: Annotated[int, AtLeast(1)] = 2
+    noise: Annotated[int, AtLeast(1)] = 128
+    pack: Annotated[int, AtLeast(1)] = 10
+    match: Annotated[float, AtLeast(0)] = 30.0
+    modes: Annotated[int, AtLeast(1)] = 10
 
     def _shape(self) -> Any:
         from discreet.networks.adversarial import GanShape
@@ -364,16 +334,11 @@ class TVAE(_Network):
     (3, 2)
     """
 
-    width: int = 256
-    layers: int = 2
-    latent: int = 128
-    beta: float = 0.0
-    modes: int = 10
-
-    def _check(self) -> None:
-        _at_least_one(self, "width", "layers", "latent", "modes")
-        if self.beta < 0:
-            raise ParameterError("tvae: beta must not be negative.")
+    width: Annotated[int, AtLeast(1)] = 256
+    layers: Annotated[int, AtLeast(1)] = 2
+    latent: Annotated[int, AtLeast(1)] = 128
+    beta: Annotated[float, AtLeast(0)] = 0.0
+    modes: Annotated[int, AtLeast(1)] = 10
 
     def _shape(self) -> Any:
         from discreet.networks.autoencoder import VaeShape
@@ -434,16 +399,11 @@ class TabularDiffusion(_Network):
 
     number_coding: ClassVar[NumberCoding] = "scores"
 
-    batch: int = 1024
-    learning_rate: float = 2e-3
-    steps: int = 200
-    width: int = 512
-    layers: int = 2
-
-    def _check(self) -> None:
-        _at_least_one(self, "width", "layers")
-        if self.steps < 2:
-            raise ParameterError("tabular-diffusion: steps must be a whole number of at least 2.")
+    batch: Annotated[int, AtLeast(1)] = 1024
+    learning_rate: Annotated[float, Above(0)] = 2e-3
+    steps: Annotated[int, AtLeast(2)] = 200
+    width: Annotated[int, AtLeast(1)] = 512
+    layers: Annotated[int, AtLeast(1)] = 2
 
     def _shape(self) -> Any:
         from discreet.networks.diffusion import DiffusionShape
@@ -456,9 +416,3 @@ class TabularDiffusion(_Network):
         from discreet.networks.diffusion import DiffusionTrainer
 
         return DiffusionTrainer(table, self._shape(), self.batch, device, held)
-
-
-def _at_least_one(plan: Any, *names: str) -> None:
-    for name in names:
-        if getattr(plan, name) < 1:
-            raise ParameterError(f"{plan.name}: {name} must be a whole number of at least 1.")

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
-from discreet.core.constraints import HoldsValues, Public
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.constraints import AtLeast, HoldsValues, Public
+from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
@@ -107,26 +107,16 @@ class GaussianCopula(Synthesizer):
     families: Annotated[Sequence[str], Public()] = FAMILIES
     level_order: Literal["associated", "given"] = "associated"
     splits: bool = True
-    groups: int = 20
+    groups: Annotated[int, AtLeast(2)] = 20
     matching: Matching = "auto"
     special_codes: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
     strata: Annotated[Columns, Public()] = None
     min_stratum: int | None = None
     weights: Weights = "use"
-    few_values: int = 2
+    few_values: Annotated[int, AtLeast(0)] = 2
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
-        if self.dependence not in ("latent", "mutual-information"):
-            raise ParameterError(
-                unknown_name(str(self.dependence), ("latent", "mutual-information"), what="dependence")
-            )
-        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 2:
-            raise ParameterError("groups must be a whole number of at least 2.")
-        if self.matching not in ("auto", "exact", "montecarlo"):
-            raise ParameterError(
-                unknown_name(str(self.matching), ("auto", "exact", "montecarlo"), what="matching")
-            )
         Preparation.of(self).check()
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedCopula:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
@@ -248,6 +250,7 @@ def donor_report(cells: Sequence[Cell], donors: Integers) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class SurveyDesign:
     """How is a sample of households drawn from a population?
 
@@ -268,15 +271,9 @@ class SurveyDesign:
     [2.0]
     """
 
-    households: int
+    households: Annotated[int, AtLeast(1)]
     allocation: Literal["proportional", "equal"] = "proportional"
     weight: str = "design_weight"
-
-    def __post_init__(self) -> None:
-        if self.households < 1:
-            raise ParameterError("households must be at least 1.")
-        if self.allocation not in ("proportional", "equal"):
-            raise ParameterError("allocation must be 'proportional' or 'equal'.")
 
     def draw(self, population: Microdata, *, seed: Seed = None) -> Microdata:
         """Draw households without replacement within strata; all members come along, with the design weight."""

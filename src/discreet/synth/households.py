@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.constraints import AtLeast
 from discreet.core.described import made_from
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import method
@@ -68,7 +69,7 @@ class Households(Synthesizer):
 
     by: Synthesizer = field(default_factory=Sequential)
     way: Literal["wide", "two-level"] = "wide"
-    min_households: int = 30
+    min_households: Annotated[int, AtLeast(2)] = 30
 
     def __post_init__(self) -> None:
         if isinstance(self.by, Mapping):
@@ -81,8 +82,6 @@ class Households(Synthesizer):
             raise ParameterError(
                 "way='two-level' draws members given others, which only Sequential can: use 'wide'."
             )
-        if self.min_households < 2:
-            raise ParameterError("min_households must be at least 2.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults."""

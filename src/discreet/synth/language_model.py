@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.constraints import Above, AtLeast, Between
 from discreet.core.errors import DiscreetError, ParameterError, load_extra
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -77,25 +78,20 @@ class LanguageModel(_Network):
 
     smaller: ClassVar[str] = "batch, width or layers"
 
-    epochs: int = 50
-    batch: int = 128
-    learning_rate: float = 1e-3
-    held_out: float = 0.1
-    layers: int = 4
-    width: int = 128
-    heads: int = 4
-    temperature: float = 1.0
+    epochs: Annotated[int, AtLeast(1)] = 50
+    batch: Annotated[int, AtLeast(1)] = 128
+    learning_rate: Annotated[float, Above(0)] = 1e-3
+    held_out: Annotated[float, Between(0, 1, below=True)] = 0.1
+    layers: Annotated[int, AtLeast(1)] = 4
+    width: Annotated[int, AtLeast(1)] = 128
+    heads: Annotated[int, AtLeast(1)] = 4
+    temperature: Annotated[float, Above(0)] = 1.0
     guided: bool = True
     middle_padding: bool = False
 
-    def _check(self) -> None:
-        for name in ("layers", "width", "heads"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{self.name}: {name} must be a whole number of at least 1.")
+    def __post_init__(self) -> None:
         if self.width % self.heads:
             raise ParameterError(f"{self.name}: width must be a multiple of heads.")
-        if not self.temperature > 0:
-            raise ParameterError(f"{self.name}: temperature must be above 0.")
 
     def _shape(self) -> Any:
         from discreet.networks.language import LanguageShape

@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import Above, AtLeast, HoldsValues, Public
 from discreet.core.declared_types import in_type
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
@@ -79,17 +79,12 @@ class NoisyBayes(Synthesizer):
 
     epsilon: float
     bounds: Annotated[Mapping[str, Any], HoldsValues(by_column=True)] | None = None
-    n_datasets: int = 10
-    floor: float = 1e-4
+    n_datasets: Annotated[int, AtLeast(1)] = 10
+    floor: Annotated[float, Above(0)] = 1e-4
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        many = self.n_datasets
-        if isinstance(many, bool) or not isinstance(many, int) or many < 1:
-            raise ParameterError("n_datasets must be a whole number of 1 or more.")
-        if not self.floor > 0:
-            raise ParameterError("floor must be a number of more than 0.")
 
     def share(self) -> float:
         """The epsilon of one statistic: that of a dataset, divided by means, variances and covariances."""

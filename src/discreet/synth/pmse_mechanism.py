@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import Above, AtLeast, HoldsValues, Public
 from discreet.core.declared_types import as_declared, in_type
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
@@ -137,43 +137,27 @@ class PMSEMechanism(Synthesizer):
     domain: Annotated[Mapping[str, Any], Public()] | None = None
     never_missing: Annotated[Columns, Public()] = None
     gaps: Annotated[Columns, Public()] = None
-    width: float = 1.0
-    n_datasets: int = 1
+    width: Annotated[float, Above(0)] = 1.0
+    n_datasets: Annotated[int, AtLeast(1)] = 1
     quality: Literal["optimal-tree", "fixed-partition", "greedy-tree"] = "optimal-tree"
-    depth: int = 2
-    thresholds: int = 32
+    depth: Annotated[int, AtLeast(1)] = 2
+    thresholds: Annotated[int, AtLeast(1)] = 32
     sensitivity: SensitivityKind = "published"
-    n_quality_draws: int = 1
+    n_quality_draws: Annotated[int, AtLeast(1)] = 1
     sampler: Literal["smc", "metropolis", "candidates"] = "smc"
-    candidates: int = 2_000
-    particles: int = 200
-    steps: int = 1_000
-    runs: int = 2
+    candidates: Annotated[int, AtLeast(2)] = 2_000
+    particles: Annotated[int, AtLeast(20)] = 200
+    steps: Annotated[int, AtLeast(20)] = 1_000
+    runs: Annotated[int, AtLeast(2)] = 2
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        least = {
-            "n_datasets": 1,
-            "depth": 1,
-            "thresholds": 1,
-            "n_quality_draws": 1,
-            "candidates": 2,
-            "particles": 20,
-            "steps": 20,
-            "runs": 2,
-        }
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-                raise ParameterError(f"{name} must be a whole number of {smallest} or more.")
         if self.depth > DEEPEST:
             raise ParameterError(
                 f"depth must be {DEEPEST} or less: deeper trees cannot all be tried, and one that is grown step by "
                 "step has no guarantee."
             )
-        if not self.width > 0:
-            raise ParameterError("width must be a number of more than 0: a prior must be proper.")
 
     def temperature(self, n: int) -> float:
         """T for a file of ``n`` records: how sharply the density falls with u.

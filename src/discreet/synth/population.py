@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
@@ -112,20 +112,14 @@ class Population(Synthesizer):
     censor: Annotated[
         Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]], HoldsValues(by_column=True)
     ] = field(default_factory=dict)
-    eps: float = 0.0
+    eps: Annotated[float, Between(0, 1, below=True)] = 0.0
     breaks: Literal["refined", "even"] = "refined"
     tail: bool = True
-    min_donors: int = 3
+    min_donors: Annotated[int, AtLeast(1)] = 3
     calibrate: Annotated[Mapping[str, Mapping[str, float]], HoldsValues(by_column=True)] = field(
         default_factory=dict
     )
     different_weights: Literal["refuse", "mean"] = "refuse"
-
-    def __post_init__(self) -> None:
-        if self.min_donors < 1:
-            raise ParameterError("min_donors must be at least 1.")
-        if not 0 <= self.eps < 1:
-            raise ParameterError("eps must be at least 0 and below 1.")
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedPopulation:
         """Learn the structure of households and the laws of all other columns."""

@@ -12,12 +12,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet import dp
 from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.constraints import Above, AtLeast, Between
 from discreet.core.errors import ParameterError, load_extra
 from discreet.core.method_cards import method
 from discreet.core.progress import track
@@ -119,20 +120,14 @@ class FittedPrivateNetwork(FittedMarginals):
 class _PrivateNetwork(_Counted):
     """An adversarial network that learns from noise; its subclasses say by which."""
 
-    steps: int = 500
-    width: int = 64
-    critic: int = 32
-    noise: int = 32
-    learning_rate: float = 2e-3
+    steps: Annotated[int, AtLeast(1)] = 500
+    width: Annotated[int, AtLeast(1)] = 64
+    critic: Annotated[int, AtLeast(1)] = 32
+    noise: Annotated[int, AtLeast(1)] = 32
+    learning_rate: Annotated[float, Above(0)] = 2e-3
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("steps", "width", "critic", "noise"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{self.name}: {name} must be a whole number of at least 1.")
-        if not self.learning_rate > 0:
-            raise ParameterError(f"{self.name}: learning_rate must be above 0.")
         if self.records_per_person != 1:
             raise ParameterError(
                 f"{self.name} learns from one record of every person. Leave records_per_person at 1."
@@ -233,12 +228,7 @@ class DPGAN(_PrivateNetwork):
     (1, 1e-06)-differential privacy against adding or removing one record
     """
 
-    rate: float = 0.02
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.rate, bool) or not 0 < self.rate <= 0.5:
-            raise ParameterError("dpgan: rate must lie above 0 and be at most 0.5.")
+    rate: Annotated[float, Between(0, 0.5, above=True)] = 0.02
 
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly."""
@@ -322,16 +312,9 @@ class PATEGAN(_PrivateNetwork):
     (8, 1e-06)-differential privacy against adding or removing one record
     """
 
-    steps: int = 200
-    teachers: int = 100
-    questions: int = 16
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("teachers", "questions"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"pategan: {name} must be a whole number of at least 1.")
+    steps: Annotated[int, AtLeast(1)] = 200
+    teachers: Annotated[int, AtLeast(1)] = 100
+    questions: Annotated[int, AtLeast(1)] = 16
 
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly."""

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import Public
+from discreet.core.constraints import AtLeast, Public
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
@@ -77,7 +77,7 @@ class PerturbedHistogram(Synthesizer):
     1-differential privacy against replacing one record
     """
 
-    bins_per_dim: int
+    bins_per_dim: Annotated[int, AtLeast(1)]
     epsilon: float
     domain: Annotated[Mapping[str, Any], Public()] | None = None
     never_missing: Annotated[Columns, Public()] = None
@@ -85,9 +85,6 @@ class PerturbedHistogram(Synthesizer):
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        many = self.bins_per_dim
-        if isinstance(many, bool) or not isinstance(many, int) or many < 1:
-            raise ParameterError("bins_per_dim must be a whole number of 1 or more.")
 
     def fit(
         self,
@@ -176,18 +173,15 @@ class SmoothHistogram(Synthesizer):
     0.89999
     """
 
-    bins_per_dim: int
+    bins_per_dim: Annotated[int, AtLeast(1)]
     epsilon: float
     domain: Annotated[Mapping[str, Any], Public()] | None = None
     never_missing: Annotated[Columns, Public()] = None
-    n_rows: int | None = None
+    n_rows: Annotated[int, AtLeast(1)] | None = None
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        for name, value in (("bins_per_dim", self.bins_per_dim), ("n_rows", self.n_rows)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} must be a whole number of 1 or more.")
 
     def mixing_weight(self, n: int) -> float:
         """The weight of the even part for a file of ``n`` records with the declared domain."""

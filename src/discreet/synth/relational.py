@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.citations import PATKI_2016
-from discreet.core.constraints import ColumnName, FieldsOf
+from discreet.core.constraints import AtLeast, ColumnName, FieldsOf
 from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.parameters import typed_parameters
@@ -93,7 +93,7 @@ class Relational:
     schema: Schema | Mapping[str, Any] | str
     strategy: Strategy = "relational"
     by: Mapping[ColumnName, Annotated[Mapping[str, Any], FieldsOf(Sequential)]] = field(default_factory=dict)
-    max_rounds: int = 100
+    max_rounds: Annotated[int, AtLeast(1)] = 100
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema):
@@ -104,8 +104,6 @@ class Relational:
                 "The schema was inferred and nobody has confirmed it. Look at it (print it, or save it), correct it, "
                 "and say schema.confirm(), or confirmed = true in its file."
             )
-        if self.max_rounds < 1:
-            raise ParameterError("max_rounds must be at least 1.")
         for name in self.by:
             if name not in self.links.tables:
                 raise ParameterError(f"by: there is no table '{name}' in the schema.")

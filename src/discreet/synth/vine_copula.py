@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.constraints import ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError, load_extra, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -100,10 +100,10 @@ class VineCopula(Synthesizer):
     structure: Structure = "d-vine"
     pair_copulas: Annotated[str, Public()] | Annotated[Sequence[str], Public()] | None = None
     order: Literal["greedy", "given"] | ColumnNames = "greedy"
-    truncate: int | None = 3
+    truncate: Annotated[int, AtLeast(0)] | None = 3
     discrete: Literal["native", "jitter"] = "native"
-    max_records: int | None = 10_000
-    groups: int = 10
+    max_records: Annotated[int, AtLeast(10)] | None = 10_000
+    groups: Annotated[int, AtLeast(2)] = 10
     margins: Annotated[MarginKind, Public()] | Annotated[Mapping[str, MarginKind], Public()] = "empirical"
     families: Annotated[Sequence[str], Public()] = FAMILIES
     level_order: Literal["associated", "given"] = "associated"
@@ -111,16 +111,10 @@ class VineCopula(Synthesizer):
     strata: Annotated[Columns, Public()] = None
     min_stratum: int | None = None
     weights: Weights = "use"
-    few_values: int = 2
+    few_values: Annotated[int, AtLeast(0)] = 2
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
-        for value, known, what in (
-            (self.structure, ("d-vine", "c-vine", "r-vine"), "structure"),
-            (self.discrete, ("native", "jitter"), "choice for discrete"),
-        ):
-            if value not in known:
-                raise ParameterError(unknown_name(str(value), known, what=what))
         if self.pair_copulas is None:
             object.__setattr__(
                 self, "pair_copulas", "information" if self.structure == "d-vine" else "one-parameter"
@@ -135,12 +129,6 @@ class VineCopula(Synthesizer):
             )
         if isinstance(self.order, str) and self.order not in ("greedy", "given"):
             raise ParameterError(unknown_name(self.order, ("greedy", "given"), what="order"))
-        for name, least in (("truncate", 0), ("max_records", 10), ("groups", 2)):
-            value = getattr(self, name)
-            if name != "groups" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"{name} must be a whole number of at least {least}.")
         Preparation.of(self).check()
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedCopula:

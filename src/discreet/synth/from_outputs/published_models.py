@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from discreet.core.constraints import Above, Between
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.synth.from_outputs.bound_targets import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook
@@ -119,8 +120,8 @@ class LinearCoefs(Target):
     coefs: Mapping[str, float]
     reference: Mapping[str, Any] = field(default_factory=dict)
     se: Mapping[str, float] = field(default_factory=dict)
-    r2: float | None = None
-    residual_sd: float | None = None
+    r2: Annotated[float, Between(0, 1, below=True)] | None = None
+    residual_sd: Annotated[float, Above(0)] | None = None
     unpublished: Sequence[str] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
     unit: float | None = None
@@ -130,10 +131,6 @@ class LinearCoefs(Target):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unpublished", tuple(self.unpublished))
-        if self.r2 is not None and not 0 <= self.r2 < 1:
-            raise ParameterError("r2 must be at least 0 and below 1.")
-        if self.residual_sd is not None and not self.residual_sd > 0:
-            raise ParameterError("residual_sd must be above 0.")
 
     @property
     def formula(self) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import Above, AtLeast, Entries, HoldsValues, Public, Share
 from discreet.core.described import made_from
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.files.texts import read_toml
@@ -109,22 +109,22 @@ class FromOutputs(Synthesizer):
 
     codebook: Annotated[Codebook, HoldsValues()]
     targets: Annotated[Sequence[Target], HoldsValues()]
-    n: int
+    n: Annotated[int, AtLeast(2)]
     engine: Literal["swap", "ea"] = "swap"
-    runs: int | None = None
+    runs: Annotated[int, AtLeast(1)] | None = None
     stop_when: Literal["printed", "never"] = "printed"
-    min_cell: int = 2
-    batches: int = 20_000
-    proposals: int = 512
+    min_cell: Annotated[int, AtLeast(0)] = 2
+    batches: Annotated[int, AtLeast(1)] = 20_000
+    proposals: Annotated[int, AtLeast(1)] = 512
     loss_scale: LossScale = "raw"
-    penalty: float = 100.0
-    population: int = 24
-    generations: int = 2_000
-    mutation_schedule: Annotated[Sequence[float], Public()] = SCHEDULE
-    crossover: float = 0.0
+    penalty: Annotated[float, Above(0)] = 100.0
+    population: Annotated[int, AtLeast(2)] = 24
+    generations: Annotated[int, AtLeast(1)] = 2_000
+    mutation_schedule: Annotated[Sequence[Annotated[float, Share()]], Entries(1), Public()] = SCHEDULE
+    crossover: Annotated[float, Share()] = 0.0
     init: Source = "uniform"
     mutation_source: Source = "marginal"
-    tournament: int = 2
+    tournament: Annotated[int, AtLeast(1)] = 2
     weights: Annotated[Raking, Public()] | None = None
 
     def __post_init__(self) -> None:
@@ -133,8 +133,8 @@ class FromOutputs(Synthesizer):
         for target in self.targets:
             if not isinstance(target, Target):
                 raise ParameterError(f"Targets are published results; {type(target).__name__} is none.")
-        _check_choices(self)
-        _check_numbers(self)
+        if not self.targets:
+            raise ParameterError("There are no targets. Name at least one published result.")
         if self.weights is None and self.codebook.weight:
             raise ParameterError(
                 f"The codebook has a weight variable '{self.codebook.weight}' but nothing to calibrate it to. "
@@ -263,47 +263,6 @@ class FromOutputs(Synthesizer):
         import tomli_w
 
         return save_text(tomli_w.dumps(self.to_dict()), path, overwrite=overwrite)
-
-
-def _check_choices(plan: FromOutputs) -> None:
-    choices = {
-        "engine": ("swap", "ea"),
-        "stop_when": ("printed", "never"),
-        "loss_scale": ("raw", "se", "precision"),
-        "init": ("uniform", "marginal"),
-        "mutation_source": ("marginal", "uniform"),
-    }
-    for name, known in choices.items():
-        if getattr(plan, name) not in known:
-            raise ParameterError(unknown_name(str(getattr(plan, name)), known, what=name))
-
-
-def _check_numbers(plan: FromOutputs) -> None:
-    least = {
-        "n": 2,
-        "min_cell": 0,
-        "batches": 1,
-        "proposals": 1,
-        "population": 2,
-        "generations": 1,
-        "tournament": 1,
-    }
-    for name, lowest in least.items():
-        value = getattr(plan, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-            raise ParameterError(f"{name} must be a whole number of at least {lowest}.")
-    if plan.runs is not None and (
-        isinstance(plan.runs, bool) or not isinstance(plan.runs, int) or plan.runs < 1
-    ):
-        raise ParameterError("runs must be a whole number of at least 1.")
-    if not plan.targets:
-        raise ParameterError("There are no targets. Name at least one published result.")
-    if not plan.mutation_schedule or any(not 0 <= rate <= 1 for rate in plan.mutation_schedule):
-        raise ParameterError("mutation_schedule must list rates between 0 and 1.")
-    if not 0 <= plan.crossover <= 1:
-        raise ParameterError("crossover must be a chance between 0 and 1.")
-    if not plan.penalty > 0:
-        raise ParameterError("penalty must be above 0.")
 
 
 # Weights that bring a made-up file to the margins of a population.

@@ -53,10 +53,6 @@ class Logreg(Method):
     augment: bool = True
     covariance: Literal["model", "sandwich"] = "model"
 
-    def __post_init__(self) -> None:
-        if self.covariance not in ("model", "sandwich"):
-            raise ParameterError('covariance must be "model" or "sandwich".')
-
     def fit(self, task: Task) -> Conditional:
         """Fit by Newton's method, with weights by pseudo-likelihood."""
         design = Design.of(task.predictors, weights=task.weights)
@@ -239,10 +235,6 @@ class Poisson(Method):
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
     proper_by: ClassVar[ProperBy] = "posterior"
     covariance: Literal["model", "sandwich"] = "model"
-
-    def __post_init__(self) -> None:
-        if self.covariance not in ("model", "sandwich"):
-            raise ParameterError('covariance must be "model" or "sandwich".')
 
     def fit(self, task: Task) -> Conditional:
         """Regress the logarithm of the expected count on the predictors."""

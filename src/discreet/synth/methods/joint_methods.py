@@ -15,12 +15,12 @@ import numpy as np
 
 from discreet import dp
 from discreet.core.arrays import Array, Floats
-from discreet.core.constraints import Public
+from discreet.core.constraints import AtLeast, Between, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.numerics.trees.conditional_inference import grow_survival
 from discreet.numerics.trees.tree import Tree
-from discreet.synth.methods.method import JointConditional, JointMethod, JointTask, check_number, check_whole
+from discreet.synth.methods.method import JointConditional, JointMethod, JointTask
 from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable, code_table
 
@@ -48,13 +48,11 @@ class Catall(JointMethod):
     name = "catall"
     targets: ClassVar[frozenset[str]] = _CATEGORIES
     needs_predictors = False
-    prior: float = 1.0
+    prior: Annotated[float, AtLeast(0)] = 1.0
     epsilon: float | None = None
-    max_cells: float = 1e8
+    max_cells: Annotated[float, AtLeast(0)] = 1e8
 
     def __post_init__(self) -> None:
-        check_number("prior", self.prior)
-        check_number("max_cells", self.max_cells)
         if self.epsilon is not None:
             dp.checked_epsilon(self.epsilon)
 
@@ -93,15 +91,10 @@ class Ipf(JointMethod):
     targets: ClassVar[frozenset[str]] = _CATEGORIES
     needs_predictors = False
     margins: Annotated[Sequence[Sequence[str]], Public()] | None = None
-    prior: float = 1.0
-    tolerance: float = 1e-3
-    max_rounds: int = 1000
-    max_cells: float = 1e8
-
-    def __post_init__(self) -> None:
-        for setting in ("prior", "tolerance", "max_cells"):
-            check_number(setting, getattr(self, setting))
-        check_whole("max_rounds", self.max_rounds, least=1)
+    prior: Annotated[float, AtLeast(0)] = 1.0
+    tolerance: Annotated[float, AtLeast(0)] = 1e-3
+    max_rounds: Annotated[int, AtLeast(1)] = 1000
+    max_cells: Annotated[float, AtLeast(0)] = 1e8
 
     def fit_joint(self, task: JointTask) -> TableLaw:
         """Fit the margins in turn, from a table of ones."""
@@ -150,7 +143,7 @@ class TableLaw(JointConditional):
     mass: Floats
     total: int
     left: float = 0.0
-    tolerance: float = 0.0
+    tolerance: Annotated[float, AtLeast(0)] = 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -203,14 +196,8 @@ class SurvivalTree(JointMethod):
     name = "survival-tree"
     also = ("survctree",)
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
-    mincriterion: float = 0.9
-    min_leaf: int = 5
-
-    def __post_init__(self) -> None:
-        check_number("mincriterion", self.mincriterion)
-        if not self.mincriterion < 1:
-            raise ParameterError("mincriterion must be below 1: it is one minus a p-value.")
-        check_whole("min_leaf", self.min_leaf, least=1)
+    mincriterion: Annotated[float, Between(0, 1, below=True)] = 0.9
+    min_leaf: Annotated[int, AtLeast(1)] = 5
 
     def fit_joint(self, task: JointTask) -> PairDonors:
         """Grow the tree."""

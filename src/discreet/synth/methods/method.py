@@ -8,7 +8,6 @@ plain numbers and arrays (`discreet.synth.model_codec`), never code.
 from __future__ import annotations
 
 import importlib
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -156,20 +155,6 @@ class JointMethod(Method):
     def fit(self, task: Task) -> Conditional:
         """Refuse: a joint method models several columns at once."""
         raise ParameterError(f"The method '{self.name}' models several columns together.")
-
-
-def check_whole(setting: str, value: Any, *, least: int) -> None:
-    """Refuse an option that is no whole number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{setting} must be a whole number of at least {least}.")
-
-
-def check_number(setting: str, value: Any, *, positive: bool = False) -> None:
-    """Refuse an option that is negative, not finite, or no number; with ``positive`` also 0."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 <= value <= sys.float_info.max or (positive and value == 0):
-        what = "a positive number" if positive else "a number of at least 0"
-        raise ParameterError(f"{setting} must be {what}.")
 
 
 def kind_of(variable: Variable) -> Target:

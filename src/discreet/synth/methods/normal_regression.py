@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.errors import ColumnError, ParameterError
-from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_number, check_whole
+from discreet.core.constraints import AtLeast
+from discreet.core.errors import ColumnError
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.model_matrix import Design, squarable
 from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
@@ -102,17 +103,11 @@ class Norm(Method):
     name = "norm"
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
     proper_by: ClassVar[ProperBy] = "posterior"
-    ridge: float = 0.0
-    df_adjust: int = 0
+    ridge: Annotated[float, AtLeast(0)] = 0.0
+    df_adjust: Annotated[int, AtLeast(0)] = 0
     covariance: Literal["model", "sandwich"] = "model"
 
     _transform: ClassVar[str] = "identity"
-
-    def __post_init__(self) -> None:
-        check_number("ridge", self.ridge)
-        check_whole("df_adjust", self.df_adjust, least=0)
-        if self.covariance not in ("model", "sandwich"):
-            raise ParameterError('covariance must be "model" or "sandwich".')
 
     def fit(self, task: Task) -> Conditional:
         """Regress the (transformed) target on the predictors."""
@@ -247,11 +242,6 @@ class Normrank(Norm):
     gives_observed_values: ClassVar[bool] = True
     rank_predictors: bool = False
     ties: Literal["mean", "random"] = "mean"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.ties not in ("mean", "random"):
-            raise ParameterError('ties must be "mean" or "random".')
 
     def fit(self, task: Task) -> Conditional:
         """Regress the normal scores of the target."""

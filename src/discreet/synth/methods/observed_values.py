@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
-from discreet.core.constraints import ColumnName, Public
+from discreet.core.constraints import AtLeast, ColumnName, Public
 from discreet.core.errors import ColumnError
 from discreet.numerics.trees.walk_kernels import intervals
-from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.model_codec import stored
 from discreet.synth.variables import Variable
 
@@ -204,10 +204,7 @@ class Sample(Method):
     name = "sample"
     needs_predictors = False
     gives_observed_values = True
-    shared_by: int = 1
-
-    def __post_init__(self) -> None:
-        check_whole("shared_by", self.shared_by, least=1)
+    shared_by: Annotated[int, AtLeast(1)] = 1
 
     def fit(self, task: Task) -> ObservedShares:
         """Count the values."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.stats import rankdata
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
+from discreet.core.constraints import AtLeast, Between
 from discreet.core.errors import ParameterError
 from discreet.numerics.trees.conditional_inference import grow_conditional
 from discreet.numerics.trees.forest import Forest, grow_forest
 from discreet.numerics.trees.growing import grow_classification, grow_regression
 from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, START, STOP, Tree
-from discreet.synth.methods.method import Conditional, Method, Task, check_number, check_whole
+from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.model_codec import stored, stored_as
 from discreet.synth.variables import Variable, code_table, features_of
 
@@ -54,23 +55,15 @@ class Cart(Method):
 
     name = "cart"
     gives_observed_values = True
-    min_leaf: int = 5
-    min_split: int | None = None
-    cp: float = 1e-8
-    max_depth: int = 60
-    level_penalty: float = 1.0
-    groups: int = 20
-    shared_by: int = 1
+    min_leaf: Annotated[int, AtLeast(1)] = 5
+    min_split: Annotated[int, AtLeast(1)] | None = None
+    cp: Annotated[float, AtLeast(0)] = 1e-8
+    max_depth: Annotated[int, AtLeast(0)] = 60
+    level_penalty: Annotated[float, AtLeast(0)] = 1.0
+    groups: Annotated[int, AtLeast(0)] = 20
+    shared_by: Annotated[int, AtLeast(1)] = 1
 
     def __post_init__(self) -> None:
-        check_whole("min_leaf", self.min_leaf, least=1)
-        check_whole("shared_by", self.shared_by, least=1)
-        if self.min_split is not None:
-            check_whole("min_split", self.min_split, least=1)
-        check_whole("max_depth", self.max_depth, least=0)
-        check_whole("groups", self.groups, least=0)
-        check_number("cp", self.cp)
-        check_number("level_penalty", self.level_penalty)
         if self.shared_by > 1 and self.groups == 0:
             raise ParameterError("shared_by counts the groups of a number: leave groups at 1 or more.")
 
@@ -113,16 +106,9 @@ class Ctree(Method):
 
     name = "ctree"
     gives_observed_values = True
-    mincriterion: float = 0.9
-    min_leaf: int = 5
-    max_depth: int = 60
-
-    def __post_init__(self) -> None:
-        check_number("mincriterion", self.mincriterion)
-        if not self.mincriterion < 1:
-            raise ParameterError("mincriterion must be below 1: it is one minus a p-value.")
-        check_whole("min_leaf", self.min_leaf, least=1)
-        check_whole("max_depth", self.max_depth, least=0)
+    mincriterion: Annotated[float, Between(0, 1, below=True)] = 0.9
+    min_leaf: Annotated[int, AtLeast(1)] = 5
+    max_depth: Annotated[int, AtLeast(0)] = 60
 
     def fit(self, task: Task) -> TreeDonors:
         """Grow the tree."""
@@ -162,17 +148,10 @@ class Rf(Method):
     name = "rf"
     also: ClassVar[tuple[str, ...]] = ("forest", "ranger")
     gives_observed_values = True
-    n_trees: int = 10
-    features_per_split: int | None = None
-    min_leaf: int = 5
-    groups: int = 20
-
-    def __post_init__(self) -> None:
-        check_whole("n_trees", self.n_trees, least=1)
-        check_whole("min_leaf", self.min_leaf, least=1)
-        check_whole("groups", self.groups, least=0)
-        if self.features_per_split is not None:
-            check_whole("features_per_split", self.features_per_split, least=1)
+    n_trees: Annotated[int, AtLeast(1)] = 10
+    features_per_split: Annotated[int, AtLeast(1)] | None = None
+    min_leaf: Annotated[int, AtLeast(1)] = 5
+    groups: Annotated[int, AtLeast(0)] = 20
 
     def fit(self, task: Task) -> ForestDonors:
         """Grow the forest."""

@@ -7,12 +7,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.synth.private_marginals.graphical_model import (
@@ -104,14 +105,9 @@ class AIM(_FromMargins):
     (3, 2)
     """
 
-    max_cells: int = 200_000
+    max_cells: Annotated[int, AtLeast(4)] = 200_000
     order: Literal[2, 3] = 2
-    max_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.max_seconds > 0:
-            raise ParameterError("max_seconds must be a number of more than 0.")
+    max_seconds: Annotated[float, Above(0)] = 60.0
 
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly, also in the smallest round."""

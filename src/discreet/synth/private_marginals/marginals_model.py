@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Integers
-from discreet.core.constraints import HoldsValues, Public
+from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -29,7 +29,6 @@ from discreet.synth.private_marginals.marginals_preparation import (
     Alone,
     Combination,
     Prepared,
-    check_parameters,
     found,
     measured_alone,
     prepared,
@@ -45,18 +44,18 @@ class _Counted(Synthesizer):
     """Columns are counted by themselves, with noise; a model is fitted to their groups with the rest of the budget."""
 
     epsilon: float
-    delta: float = 1e-6
+    delta: Annotated[float, Between(0, 1, above=True, below=True)] = 1e-6
     domain: Annotated[Mapping[str, Any], Public()] | None = None
     never_missing: Annotated[Columns, Public()] = None
-    bins: int = 128
+    bins: Annotated[int, AtLeast(2)] = 128
     borders: Annotated[Mapping[str, Sequence[Any]], HoldsValues(by_column=True)] | None = None
-    groups: int = 16
+    groups: Annotated[int, AtLeast(2)] = 16
     impossible: Annotated[Sequence[Mapping[str, Any]], HoldsValues()] | None = None
-    records_per_person: int = 1
+    records_per_person: Annotated[int, AtLeast(1)] = 1
     leave_out: Annotated[Columns, Public()] = None
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        dp.checked_epsilon(self.epsilon)
 
     @abstractmethod
     def modelled(
@@ -163,7 +162,7 @@ class FittedMarginals(Fitted):
 class _FromMargins(_Counted):
     """Tables of several columns are counted besides; the model agrees with all of them."""
 
-    max_cells: int = 10_000_000
+    max_cells: Annotated[int, AtLeast(4)] = 10_000_000
 
     @abstractmethod
     def measured(

@@ -44,17 +44,6 @@ if TYPE_CHECKING:
     from discreet.synth.private_marginals.marginals_model import _Counted
 
 
-def check_parameters(plan: _Counted) -> None:
-    """Refuse a budget or a size that cannot be meant."""
-    dp.checked_epsilon(plan.epsilon)
-    if isinstance(plan.delta, bool) or not isinstance(plan.delta, int | float) or not 0 < plan.delta < 1:
-        raise ParameterError("delta must lie between 0 and 1, and be neither.")
-    for name, smallest in {"bins": 2, "groups": 2, "max_cells": 4, "records_per_person": 1}.items():
-        value = getattr(plan, name, smallest)
-        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-            raise ParameterError(f"{name} must be a whole number of {smallest} or more.")
-
-
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A file as codes.

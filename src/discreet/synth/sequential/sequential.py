@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from discreet import engine
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.described import made_from, nested
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.method_cards import method
@@ -15,7 +15,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.methods.method import Method, check_whole
+from discreet.synth.methods.method import Method
 from discreet.synth.record_units import unit_of
 from discreet.synth.sequential.fitting_records import fit_weights
 from discreet.synth.sequential.method_choice import names_in, values_of
@@ -175,18 +175,18 @@ class Sequential(Synthesizer):
     weights: Literal["use", "regenerate", "synthesize", "ignore"] = "use"
     method_options: Annotated[Mapping[str, Mapping[str, Any]], Public()] | None = None
     defaults: Annotated[Mapping[str, str], Public()] = field(default_factory=lambda: dict(_DEFAULTS))
-    few_values: int = 1
-    max_levels: int | None = None
+    few_values: Annotated[int, AtLeast(0)] = 1
+    max_levels: Annotated[int, AtLeast(1)] | None = None
     number_groups: Annotated[Mapping[str, int], Public()] | None = None
     events: Annotated[Mapping[str, str | None], Public()] | None = None
     denominators: Annotated[Mapping[str, str], Public()] | None = None
     constraints: Annotated[Sequence[str], HoldsValues(in_expressions=True)] = ()
-    max_rounds: int = 100
+    max_rounds: Annotated[int, AtLeast(1)] = 100
     stratum_sizes: Literal["drawn", "fixed", "population"] = "drawn"
-    min_stratum: int | None = None
+    min_stratum: Annotated[int, AtLeast(1)] | None = None
     leave_out: Annotated[Columns, Public()] = None
     together: Annotated[str, Public()] = "auto"
-    risk_limit: float | None = None
+    risk_limit: Annotated[float, Between(0, 1, above=True, below=True)] | None = None
 
     def __post_init__(self) -> None:
         if self.proper not in (False, True, "bootstrap"):
@@ -203,13 +203,6 @@ class Sequential(Synthesizer):
             raise ParameterError('together must be the name of a column, "auto" or "no".')
         for setting in ("strata", "leave_out"):
             names_in(getattr(self, setting), setting)
-        if self.risk_limit is not None and not 0 < self.risk_limit < 1:
-            raise ParameterError("risk_limit must be a share between 0 and 1, e.g. 0.05.")
-        check_whole("max_rounds", self.max_rounds, least=1)
-        check_whole("few_values", self.few_values, least=0)
-        for setting, value in (("max_levels", self.max_levels), ("min_stratum", self.min_stratum)):
-            if value is not None:
-                check_whole(setting, value, least=1)
         if not isinstance(self.visit_sequence, str | Sequence | None):
             raise ParameterError(
                 "visit_sequence must be a list of columns, or the name of a way to choose them."

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import check
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import Form, columns_named
-from discreet.synth.methods.method import check_number
 from discreet.synth.sequential.column_associations import Associations, mutual_information_matrix
 from discreet.synth.sequential.method_choice import names_in
 
@@ -122,7 +123,7 @@ def choose_order(
     if ties not in ("input", "random"):
         raise ParameterError('ties must be "input" or "random".')
     require_microdata(data)
-    check_number("block_threshold", block_threshold)
+    check(block_threshold, Annotated[float, AtLeast(0)], "block_threshold")
     fixed_first, fixed_last = names_in(fixed_first, "fixed_first"), names_in(fixed_last, "fixed_last")
     hidden = (*data.roles.identifiers, *([data.roles.weight] if data.roles.weight else []))
     asked = None if columns is None else names_in(columns, "columns")

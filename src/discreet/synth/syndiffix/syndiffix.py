@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.citations import FRANCIS_2024
-from discreet.core.constraints import ColumnName, Public
+from discreet.core.constraints import Above, AtLeast, ColumnName, Public, Share
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -125,21 +125,21 @@ class SynDiffix(Synthesizer):
     target: ColumnName | None = None
     noise: bool = True
     value_safe_columns: Annotated[Columns, Public()] = None
-    low_threshold: int = 3
-    low_mean_gap: float = 2.0
-    suppress_sd: float = 1.0
-    layer_noise_sd: float = 1.0
+    low_threshold: Annotated[int, AtLeast(1)] = 3
+    low_mean_gap: Annotated[float, AtLeast(0)] = 2.0
+    suppress_sd: Annotated[float, AtLeast(0)] = 1.0
+    layer_noise_sd: Annotated[float, AtLeast(0)] = 1.0
     outliers: Annotated[Sequence[int], Public()] = (2, 5)
     top: Annotated[Sequence[int], Public()] = (2, 5)
-    singularity_low_threshold: int = 5
-    range_low_threshold: int = 15
-    precision_limit_depth: int = 15
-    precision_limit_row_fraction: int = 10_000
+    singularity_low_threshold: Annotated[int, AtLeast(1)] = 5
+    range_low_threshold: Annotated[int, AtLeast(1)] = 15
+    precision_limit_depth: Annotated[int, AtLeast(0)] = 15
+    precision_limit_row_fraction: Annotated[int, AtLeast(1)] = 10_000
     strategy: Literal["default", "single", "none"] = "default"
-    sample_size: int = 100_000
-    max_weight: float = 15.0
-    merge_threshold: float = 0.1
-    alpha: float = 0.01
+    sample_size: Annotated[int, AtLeast(1)] = 100_000
+    max_weight: Annotated[float, Above(0)] = 15.0
+    merge_threshold: Annotated[float, Share()] = 0.1
+    alpha: Annotated[float, Share(above=True)] = 0.01
     new_release: bool = False
     count_file: Annotated[str, Public()] | None = None
     most_tables: int | None = None
@@ -147,23 +147,10 @@ class SynDiffix(Synthesizer):
     def __post_init__(self) -> None:
         if self.most_tables is not None and (self.count_file is None or self.most_tables < 1):
             raise ParameterError("most_tables is a limit of count_file, a whole number of 1 or more.")
-        for setting in (
-            "low_threshold", "singularity_low_threshold", "range_low_threshold", "precision_limit_row_fraction",
-            "sample_size",
-        ):  # fmt: skip
-            if getattr(self, setting) < 1:
-                raise ParameterError(f"{setting} must be at least 1.")
-        for setting in ("low_mean_gap", "suppress_sd", "layer_noise_sd", "precision_limit_depth"):
-            if getattr(self, setting) < 0:
-                raise ParameterError(f"{setting} must not be negative.")
         for setting in ("outliers", "top"):
             ends = getattr(self, setting)
             if isinstance(ends, str) or len(ends) != 2 or not 1 <= ends[0] <= ends[1] <= 1_000:
                 raise ParameterError(f"{setting} must be two whole numbers from 1 on, the smaller first.")
-        if self.max_weight <= 0 or not 0 <= self.merge_threshold <= 1 or not 0 < self.alpha <= 1:
-            raise ParameterError(
-                "max_weight must be above 0, merge_threshold between 0 and 1, alpha above 0 and at most 1."
-            )
         if self.alpha < 1e-5:
             raise ParameterError("alpha below 0.00001 would let the search for clusters run for hours.")
         if self.target is not None and self.strategy != "default":
