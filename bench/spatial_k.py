@@ -18,8 +18,7 @@ import polars as pl
 from discreet import Microdata
 from discreet.protect.density_maps import SpatialRaster
 from discreet.protect.donut_masking import DonutMask
-from discreet.risk.disc_counts import counted_within
-from discreet.risk.spatial_k import spatial_k
+from discreet.risk.spatial_k import counted_within, spatial_k
 
 
 def timed(work):

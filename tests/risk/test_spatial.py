@@ -12,8 +12,7 @@ from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.numerics.geography import EARTH_RADIUS
 from discreet.protect.donut_masking import DonutMask
-from discreet.risk.disc_counts import counted_within, has_within
-from discreet.risk.spatial_k import spatial_k
+from discreet.risk.spatial_k import counted_within, has_within, spatial_k
 
 
 def homes(n=300, seed=0, **more):
