@@ -13,8 +13,7 @@ from scipy.optimize import linprog
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.risk.crossed_codings import shared_bounds
-from discreet.risk.release_differencing import differencing
+from discreet.risk.release_differencing import differencing, shared_bounds
 
 
 def release(rows, **roles):
