@@ -8,15 +8,15 @@ from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.log_linear_fit import (
+from discreet.risk.log_linear_risk import (
     fitted_means,
     fitted_model,
     independence,
+    log_linear,
     mean_reciprocal_poisson,
     risk_errors,
     search,
 )
-from discreet.risk.log_linear_risk import log_linear
 
 KEYS = ["age", "job", "size", "area"]
 
