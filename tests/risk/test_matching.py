@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk import one_to_one_linkage
+from discreet.risk import record_links
 from discreet.risk.linkage import linkage
 
 
@@ -112,7 +112,7 @@ def test_weighing_only_near_candidates_finds_as_cheap_a_pairing_where_noise_is_s
     files = Microdata(table), Microdata(noisy(table, 0.1))
     options = {"method": "assignment", "columns": COLUMNS, "distance": distance, "seed": 1}
     full = linkage(*files, **options).detail["records"]
-    monkeypatch.setattr(one_to_one_linkage, "FULL_ASSIGNMENT", 10)
+    monkeypatch.setattr(record_links, "FULL_ASSIGNMENT", 10)
     near = linkage(*files, **options)
     assert "nearest" in near.parameters["solver"]
     assert near.detail["records"]["distance"].sum() == pytest.approx(full["distance"].sum())

@@ -37,8 +37,15 @@ from discreet.pairs.side_by_side import (
     tables_of,
 )
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.interval_disclosure import Disclosed, by_rank, by_robust_distance, by_standard_deviation
-from discreet.risk.one_to_one_linkage import LinkedFiles, cheapest_pairs, true_originals
+from discreet.risk.record_links import (
+    Disclosed,
+    LinkedFiles,
+    by_rank,
+    by_robust_distance,
+    by_standard_deviation,
+    cheapest_pairs,
+    true_originals,
+)
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
 
@@ -364,7 +371,7 @@ def _probabilistic_measure(
     about: dict[str, Any],
     seed: Seed,
 ) -> Measure:
-    from discreet.risk.fellegi_sunter import probabilistic_links
+    from discreet.risk.record_links import probabilistic_links
 
     if not 0 < threshold < 1:
         raise ParameterError("threshold must be a probability between 0 and 1.")
