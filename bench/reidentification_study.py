@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata, datasets
-from discreet.risk.coded_sample import CodedSample, coded_sample
+from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.population_estimators import answer
 from discreet.risk.superpopulation import known_population, population
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.risk.coded_sample import coded_sample
+from discreet.risk.class_size_models import coded_sample
 from discreet.risk.population_estimators import ESTIMATORS, _class_keys
 from discreet.risk.superpopulation import known_population, population
 

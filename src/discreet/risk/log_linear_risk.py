@@ -26,8 +26,14 @@ from discreet.engine import Missing
 from discreet.formula import parsed
 from discreet.microdata import Microdata
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
-from discreet.risk.class_size_models import Estimate
-from discreet.risk.coded_sample import CodedSample, code_table, coded_sample, interval, jackknife_error
+from discreet.risk.class_size_models import (
+    CodedSample,
+    Estimate,
+    code_table,
+    coded_sample,
+    interval,
+    jackknife_error,
+)
 from discreet.risk.k_anonymity import key_caveats
 
 #: The largest key table that is fitted cell by cell.

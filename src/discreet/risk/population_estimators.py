@@ -18,8 +18,7 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError
 from discreet.core.progress import track
 from discreet.core.randomness import generator
-from discreet.risk.class_size_models import SIZE_MODELS, Estimate
-from discreet.risk.coded_sample import CodedSample, interval, jackknife_error
+from discreet.risk.class_size_models import SIZE_MODELS, CodedSample, Estimate, interval, jackknife_error
 from discreet.risk.log_linear_risk import fit_sample, model_caveats, model_terms, refitted
 
 if TYPE_CHECKING:

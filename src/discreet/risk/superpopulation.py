@@ -23,7 +23,7 @@ from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.coded_sample import CodedSample, coded_sample
+from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
 from discreet.risk.equivalence_classes import company_caveats, company_parameters
 from discreet.risk.k_anonymity import key_caveats
