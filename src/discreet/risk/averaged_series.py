@@ -34,8 +34,14 @@ from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Negative
 from discreet.numerics.mdav import groups_of_at_least
-from discreet.risk.series_insiders import Insiders, find_groups, what_insiders_learn
-from discreet.risk.series_publication import Curves, Publication, Rules
+from discreet.risk.series_publication import (
+    Curves,
+    Insiders,
+    Publication,
+    Rules,
+    find_groups,
+    what_insiders_learn,
+)
 
 Grouping = Literal["mdav", "random"]
 
