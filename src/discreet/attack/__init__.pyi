@@ -10,12 +10,12 @@ from discreet.attack.guarded_explanations import NoisyExplanation as NoisyExplan
 from discreet.attack.guarded_explanations import RoundedExplanation as RoundedExplanation
 from discreet.attack.guarded_explanations import TopFeatures as TopFeatures
 from discreet.attack.guarded_explanations import explanation_fidelity as explanation_fidelity
+from discreet.attack.link_stealing_attack import baseline_scores as baseline_scores
 from discreet.attack.link_stealing_attack import link_stealing as link_stealing
+from discreet.attack.link_stealing_attack import node_injection_scores as node_injection_scores
 from discreet.attack.linkability_attack import linkability as linkability
 from discreet.attack.membership_inference import membership as membership
 from discreet.attack.model_membership_inference import model_membership as model_membership
-from discreet.attack.node_injection import baseline_scores as baseline_scores
-from discreet.attack.node_injection import node_injection_scores as node_injection_scores
 from discreet.attack.planned_tables import queries_of as queries_of
 from discreet.attack.planned_tables import table_reconstruction as table_reconstruction
 from discreet.attack.quasi_identifiers import quasi_identifier_attack as quasi_identifier_attack
