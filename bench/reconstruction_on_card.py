@@ -47,7 +47,7 @@ def projection_alone() -> Any:
     queries: Any = types.ModuleType("discreet.attack.counting_queries")
     queries.Coded = Coded
     sys.modules[queries.__name__] = queries
-    return importlib.import_module("discreet.attack.relaxed_projection")
+    return importlib.import_module("discreet.attack.ranked_reconstruction")
 
 
 def block() -> tuple[Coded, np.ndarray]:

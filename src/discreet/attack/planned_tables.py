@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import polars as pl
 
 from discreet.attack.counting_queries import Schema, records_of
-from discreet.attack.ranked_reconstruction import DICK_2023, ONLY_WHAT_IS_BEHIND, reconstruct
+from discreet.attack.ranked_reconstruction import DICK_2023, ONLY_WHAT_IS_BEHIND, Device, reconstruct
 from discreet.attack.reconstruction_audit import SANCHEZ_2024, audit_reconstruction
-from discreet.attack.relaxed_projection import Device
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError, unknown_name
