@@ -16,11 +16,13 @@ from discreet.attack.success import (
     RISK_FIGURES,
     Tally,
     Trial,
+    Victims,
+    drawn,
     measured,
     trials_table,
+    victims_of,
     worst_trial,
 )
-from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Public, Share

@@ -14,8 +14,16 @@ from typing import Annotated, Any
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import OPINION, REFERENCE, RISK_FIGURES, Tally, measured
-from discreet.attack.victims import Victims, drawn, victims_of
+from discreet.attack.success import (
+    OPINION,
+    REFERENCE,
+    RISK_FIGURES,
+    Tally,
+    Victims,
+    drawn,
+    measured,
+    victims_of,
+)
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Public

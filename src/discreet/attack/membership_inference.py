@@ -18,8 +18,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import RISK_FIGURES, Tally, measured
-from discreet.attack.victims import Victims, drawn, victims_of
+from discreet.attack.success import RISK_FIGURES, Tally, Victims, drawn, measured, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import ColumnNames, Public

@@ -17,8 +17,7 @@ import polars as pl
 
 from discreet.attack.membership_inference import LIRA, Scores, judged, roc_figures
 from discreet.attack.structural_attack import SACRO
-from discreet.attack.success import RISK_FIGURES, measured
-from discreet.attack.victims import drawn
+from discreet.attack.success import RISK_FIGURES, drawn, measured
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import InputError, ParameterError

@@ -14,8 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.attack.attribute_inference import Clues, Secret, blind_guess, guesses, is_right, secrets_of
-from discreet.attack.success import OPINION, RISK_FIGURES, Tally, measured
-from discreet.attack.victims import drawn, victims_of
+from discreet.attack.success import OPINION, RISK_FIGURES, Tally, drawn, measured, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Share

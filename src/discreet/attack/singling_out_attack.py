@@ -19,16 +19,19 @@ from discreet import engine
 from discreet.attack.success import (
     FEW,
     FEW_TRIES,
+    MISSING,
     OPINION,
     REFERENCE,
     RISK_FIGURES,
     Tally,
     Trial,
+    Victims,
+    as_numbers,
     measured,
     trials_table,
+    victims_of,
     worst_trial,
 )
-from discreet.attack.victims import MISSING, Victims, as_numbers, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.caveats import Caveat

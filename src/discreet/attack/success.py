@@ -14,19 +14,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Flags
+from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure
 from discreet.core.caveats import Caveat
-from discreet.core.errors import ParameterError
+from discreet.core.errors import InputError, ParameterError
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
+from discreet.engine.precision import Setting
+from discreet.microdata import Microdata
+from discreet.numerics.distance.space import as_float
+from discreet.pairs.side_by_side import (
+    check_categorical,
+    check_precision,
+    compared_columns,
+    plain_rows,
+    precise_alike,
+    tables_of,
+)
+from discreet.risk.equivalence_classes import records_only
 
 __all__ = [
     "FEW",
@@ -372,3 +384,134 @@ def warnings_of(attack: Tally, control: Tally | None, baseline: Tally | float) -
             )
         )
     return said
+
+
+# Against whom is a release attacked? The original, the release and a control, brought to the same columns.
+#
+# The control must be people like those of the original who were not used to make the release. A control that holds the
+# same people says of every attack that the release adds nothing, so it is looked for and refused.
+
+
+OVERLAP = "control overlaps"
+MISSING = -np.inf
+"""How a missing value is written among numbers; it is equal to itself and lies in no interval."""
+
+
+@dataclass(frozen=True)
+class Victims:
+    """The three files in memory, with the same columns, and what must be said of them."""
+
+    names: tuple[str, ...]
+    original: pl.DataFrame
+    released: pl.DataFrame
+    control: pl.DataFrame | None
+    categorical: tuple[str, ...] = ()
+    caveats: list[str] = field(default_factory=list)
+
+    @property
+    def tables(self) -> list[pl.DataFrame]:
+        """The files that there are: original, release and, where there is one, control."""
+        return [self.original, self.released, *([] if self.control is None else [self.control])]
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column is compared by size; dates are."""
+        dtype = self.original.schema[name]
+        return name not in self.categorical and (dtype.is_numeric() or dtype.is_temporal())
+
+
+def victims_of(
+    original: Microdata,
+    released: Microdata,
+    control: Microdata | None,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    precision: Setting = None,
+    what: str = "control",
+) -> Victims:
+    """Bring the files together, and refuse a control that is part of the original."""
+    others = [released, *([] if control is None else [control])]
+    compared = compared_columns(original, others, columns)
+    codes = check_categorical(compared.names, categorical) if columns is not None else tuple(categorical)
+    check_precision(precision, original.columns)
+    tables = tables_of([original, *others], compared.names)
+    _check_types(tables, compared.names, what)
+    tables, agreed = precise_alike(tables, precision=precision, categorical=codes)
+    said = [*records_only(original), *compared.caveats, *agreed.caveats]
+    if control is not None:
+        said += _overlap(tables[0], tables[2], what)
+    return Victims(
+        compared.names, tables[0], tables[1], tables[2] if control is not None else None, codes, said
+    )
+
+
+def _check_types(tables: Sequence[pl.DataFrame], names: Sequence[str], what: str) -> None:
+    """Refuse columns that are numbers in one file and labels in another: nothing would be equal."""
+    for name in names:
+        kinds = {
+            "number" if dtype.is_numeric() else "time" if dtype.is_temporal() else "label"
+            for dtype in (table.schema[name] for table in tables)
+            if dtype != pl.Null
+        }
+        if len(kinds) > 1:
+            raise InputError(
+                f"Column '{name}' is of different kinds ({' and '.join(sorted(kinds))}) in original, release and "
+                f"{what}. Convert it to one type in all of them, or leave it out with columns=[…]."
+            )
+
+
+def _overlap(original: pl.DataFrame, control: pl.DataFrame, what: str) -> list[str]:
+    """Refuse a control whose records are the original's; name one that shares more than chance would have it.
+
+    Chance is what the original itself says: how many of its records have a twin among the others.
+    """
+    ours, theirs = plain_rows(original), plain_rows(control)
+    names = ours.columns
+    shared = theirs.join(ours.unique(), on=names, how="semi", nulls_equal=True).height
+    twins = (
+        ours.height - ours.group_by(names).agg(pl.len().alias("·many")).filter(pl.col("·many") == 1).height
+    )
+    seen, usual = Tally(shared, theirs.height), Tally(twins, ours.height)
+    if seen.interval[0] <= usual.interval[1]:
+        return []
+    if seen.rate - usual.rate > (1 - usual.rate) / 2:
+        raise ParameterError(
+            f"{what} is part of the original: {shared:,} of its {theirs.height:,} records are there in every column. "
+            f"Give people who were not used to make the release, or leave {what} out."
+        )
+    return [
+        Caveat(
+            f"{shared:,} records of the {what} are in the original too, more than chance explains: if they are the "
+            "same people, the risk is higher than it looks.",
+            code=OVERLAP,
+        )
+    ]
+
+
+def as_numbers(victims: Victims) -> list[Floats]:
+    """Write each file as numbers, one line a column: numbers as they are, labels by their place among all labels."""
+    tables = victims.tables
+    written = [np.empty((len(victims.names), table.height)) for table in tables]
+    for line, name in enumerate(victims.names):
+        columns = [table[name] for table in tables]
+        if victims.is_number(name):
+            values = [as_float(column) for column in columns]
+        else:
+            texts = [column.cast(pl.String) for column in columns]
+            kind = pl.Enum(pl.concat(texts).drop_nulls().unique().sort())
+            values = [
+                text.cast(kind).to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
+                for text in texts
+            ]
+        for held, column in zip(written, values, strict=True):
+            held[line] = np.where(np.isnan(column), MISSING, column)
+    return written
+
+
+def drawn(rows: int, wanted: int, rng: np.random.Generator) -> Integers:
+    """Draw records to attack, each at most once, in the order of the file."""
+    if wanted < 1:
+        raise ParameterError("attacks must be at least 1.")
+    if wanted >= rows:
+        return np.arange(rows, dtype=np.int64)
+    return np.sort(rng.choice(rows, wanted, replace=False)).astype(np.int64)

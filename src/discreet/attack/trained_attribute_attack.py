@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet.attack.attribute_inference import Clues, secrets_of
-from discreet.attack.victims import victims_of
+from discreet.attack.success import victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Public
