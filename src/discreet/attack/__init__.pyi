@@ -3,13 +3,13 @@ from discreet.attack.counting_queries import answer_queries as answer_queries
 from discreet.attack.counting_queries import marginal_queries as marginal_queries
 from discreet.attack.counting_queries import schema_of as schema_of
 from discreet.attack.counting_queries import table_queries as table_queries
+from discreet.attack.explanation_scene import NoisyExplanation as NoisyExplanation
+from discreet.attack.explanation_scene import RoundedExplanation as RoundedExplanation
+from discreet.attack.explanation_scene import TopFeatures as TopFeatures
+from discreet.attack.explanation_scene import explanation_fidelity as explanation_fidelity
 from discreet.attack.graph_convolution import GraphConvolution as GraphConvolution
 from discreet.attack.graph_convolution import LocalService as LocalService
 from discreet.attack.graph_convolution import train_graph_convolution as train_graph_convolution
-from discreet.attack.guarded_explanations import NoisyExplanation as NoisyExplanation
-from discreet.attack.guarded_explanations import RoundedExplanation as RoundedExplanation
-from discreet.attack.guarded_explanations import TopFeatures as TopFeatures
-from discreet.attack.guarded_explanations import explanation_fidelity as explanation_fidelity
 from discreet.attack.link_stealing_attack import baseline_scores as baseline_scores
 from discreet.attack.link_stealing_attack import link_stealing as link_stealing
 from discreet.attack.link_stealing_attack import node_injection_scores as node_injection_scores

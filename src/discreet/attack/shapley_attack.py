@@ -16,6 +16,7 @@ import polars as pl
 
 from discreet.attack.explanation_inversion import Attack, Inverse, Optimizer, Regression
 from discreet.attack.explanation_scene import (
+    Guard,
     Outcome,
     by_feature,
     by_record,
@@ -26,7 +27,6 @@ from discreet.attack.explanation_scene import (
     somebody_else,
     staged,
 )
-from discreet.attack.guarded_explanations import Guard
 from discreet.attack.shapley import Explainer, Explaining, Predict
 from discreet.attack.success import RISK_FIGURES
 from discreet.core.cards import Figure, measure
