@@ -13,9 +13,9 @@ from discreet.utility.fit_comparison import compare_model as compare_model
 from discreet.utility.interval_overlap import ellipsoid_overlap as ellipsoid_overlap
 from discreet.utility.interval_overlap import interval_overlap as interval_overlap
 from discreet.utility.k_marginals import k_marginal as k_marginal
-from discreet.utility.known_numbers import population_numbers as population_numbers
 from discreet.utility.known_population import aitchison as aitchison
 from discreet.utility.known_population import household_plausibility as household_plausibility
+from discreet.utility.known_population import population_numbers as population_numbers
 from discreet.utility.known_population import population_tables as population_tables
 from discreet.utility.known_population import table_accuracy as table_accuracy
 from discreet.utility.links_between_tables import linked_keys as linked_keys
