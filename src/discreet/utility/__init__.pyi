@@ -29,7 +29,6 @@ from discreet.utility.model_shift import gini_change as gini_change
 from discreet.utility.model_shift import importance_shift as importance_shift
 from discreet.utility.odds_of_groups import disparity as disparity
 from discreet.utility.order_cost import cost_of_order as cost_of_order
-from discreet.utility.permutation_test import permutation_test as permutation_test
 from discreet.utility.plausible_households import household_rules as household_rules
 from discreet.utility.point_patterns import clark_evans as clark_evans
 from discreet.utility.point_patterns import zone_shares as zone_shares
@@ -52,6 +51,7 @@ from discreet.utility.two_sample_tests import ecdf_interval as ecdf_interval
 from discreet.utility.two_sample_tests import ks_one_sample as ks_one_sample
 from discreet.utility.two_sample_tests import ks_two_sample as ks_two_sample
 from discreet.utility.two_sample_tests import paired_t as paired_t
+from discreet.utility.two_sample_tests import permutation_test as permutation_test
 from discreet.utility.two_sample_tests import rank_sum as rank_sum
 from discreet.utility.value_counts import category_coverage as category_coverage
 from discreet.utility.value_counts import value_counts as value_counts
