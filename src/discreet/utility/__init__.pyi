@@ -1,6 +1,7 @@
 from discreet.utility.column_relations import rank_correlations as rank_correlations
 from discreet.utility.column_relations import shared_components as shared_components
 from discreet.utility.column_relations import subgroup_slopes as subgroup_slopes
+from discreet.utility.column_relations import table_propensity as table_propensity
 from discreet.utility.combining_rules import Combined as Combined
 from discreet.utility.combining_rules import combine as combine
 from discreet.utility.density_overlap import densities as densities
@@ -41,7 +42,6 @@ from discreet.utility.rule_compliance import rule_compliance as rule_compliance
 from discreet.utility.sampled_measures import on_sample as on_sample
 from discreet.utility.table_distances import cells as cells
 from discreet.utility.table_distances import table_distances as table_distances
-from discreet.utility.table_propensity import table_propensity as table_propensity
 from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_sensitivity
 from discreet.utility.tabular import tabular as tabular
 from discreet.utility.train_on_synthetic import train_on_synthetic as train_on_synthetic
