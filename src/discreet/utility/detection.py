@@ -19,7 +19,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import compared_columns, copies_of
-from discreet.utility.propensity_stacking import Stack, stack
+from discreet.utility.propensity_design import Stack, stack
 
 _MOST_CATEGORIES = 255
 _FEW_RECORDS = 20_000

@@ -25,10 +25,10 @@ from discreet.core.wording import percent, shown
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.side_by_side import compared_columns
+from discreet.utility.propensity_design import Stack, stack
 from discreet.utility.propensity_findings import Findings
 from discreet.utility.propensity_learners import Boosting, Cart, Custom, Fit, Learner, Logit, Prepared
 from discreet.utility.propensity_nulls import Reference
-from discreet.utility.propensity_stacking import Stack, stack
 
 Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Flags], Any]
 Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]

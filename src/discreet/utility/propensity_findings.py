@@ -13,10 +13,9 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
-from discreet.utility.propensity_design import Term
+from discreet.utility.propensity_design import Stack, Term
 from discreet.utility.propensity_learners import Fit, Prepared, PreparedLogit, score_distances
 from discreet.utility.propensity_nulls import Null
-from discreet.utility.propensity_stacking import Stack
 
 _RECORDS_PER_COEFFICIENT = 5
 _GOOD, _ACCEPTABLE = 3, 10

@@ -16,8 +16,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.randomness import generator
-from discreet.utility.propensity_design import Design, designed, rank
-from discreet.utility.propensity_stacking import Stack
+from discreet.utility.propensity_design import Design, Stack, designed, rank
 
 if TYPE_CHECKING:
     from discreet.numerics.trees.coding import Feature

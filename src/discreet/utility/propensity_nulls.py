@@ -22,8 +22,8 @@ from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
+from discreet.utility.propensity_design import Stack
 from discreet.utility.propensity_learners import Fit, Prepared, PreparedLogit, score_distances
-from discreet.utility.propensity_stacking import Stack
 
 _MANY_LEAVES = 20
 
