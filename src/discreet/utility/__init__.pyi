@@ -29,7 +29,6 @@ from discreet.utility.model_fits import fit as fit
 from discreet.utility.model_shift import gini_change as gini_change
 from discreet.utility.model_shift import importance_shift as importance_shift
 from discreet.utility.odds_of_groups import disparity as disparity
-from discreet.utility.order_cost import cost_of_order as cost_of_order
 from discreet.utility.plausible_households import household_rules as household_rules
 from discreet.utility.point_patterns import clark_evans as clark_evans
 from discreet.utility.point_patterns import zone_shares as zone_shares
@@ -42,6 +41,7 @@ from discreet.utility.rule_compliance import rule_compliance as rule_compliance
 from discreet.utility.sampled_measures import on_sample as on_sample
 from discreet.utility.table_distances import cells as cells
 from discreet.utility.table_distances import table_distances as table_distances
+from discreet.utility.table_sensitivity import cost_of_order as cost_of_order
 from discreet.utility.table_sensitivity import grouping_sensitivity as grouping_sensitivity
 from discreet.utility.tabular import tabular as tabular
 from discreet.utility.train_on_synthetic import train_on_synthetic as train_on_synthetic
