@@ -19,7 +19,6 @@ from discreet.utility.known_population import household_plausibility as househol
 from discreet.utility.known_population import population_numbers as population_numbers
 from discreet.utility.known_population import population_tables as population_tables
 from discreet.utility.known_population import table_accuracy as table_accuracy
-from discreet.utility.links_between_tables import linked_keys as linked_keys
 from discreet.utility.loss_of_information import information_loss as information_loss
 from discreet.utility.margin_change import margins as margins
 from discreet.utility.measure_agreement import improvement_factor as improvement_factor
@@ -37,6 +36,7 @@ from discreet.utility.propensity_nulls import pmse_null as pmse_null
 from discreet.utility.row_novelty import new_rows as new_rows
 from discreet.utility.rule_compliance import compliance_lift as compliance_lift
 from discreet.utility.rule_compliance import inconsistencies as inconsistencies
+from discreet.utility.rule_compliance import linked_keys as linked_keys
 from discreet.utility.rule_compliance import rule_compliance as rule_compliance
 from discreet.utility.sampled_measures import on_sample as on_sample
 from discreet.utility.table_distances import cells as cells
