@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.core.errors import ParameterError
-from discreet.utility.donut_sweep import donut_settings
+from discreet.utility.point_patterns import donut_settings
 
 
 def city(n=3000):

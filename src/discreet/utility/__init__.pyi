@@ -7,7 +7,6 @@ from discreet.utility.combining_rules import combine as combine
 from discreet.utility.density_overlap import densities as densities
 from discreet.utility.dependence_change import dependence as dependence
 from discreet.utility.detection import detection as detection
-from discreet.utility.donut_sweep import donut_settings as donut_settings
 from discreet.utility.estimator_quality import estimator_quality as estimator_quality
 from discreet.utility.fit_comparison import compare_fits as compare_fits
 from discreet.utility.fit_comparison import compare_model as compare_model
@@ -30,6 +29,7 @@ from discreet.utility.model_shift import importance_shift as importance_shift
 from discreet.utility.odds_of_groups import disparity as disparity
 from discreet.utility.plausible_households import household_rules as household_rules
 from discreet.utility.point_patterns import clark_evans as clark_evans
+from discreet.utility.point_patterns import donut_settings as donut_settings
 from discreet.utility.point_patterns import zone_shares as zone_shares
 from discreet.utility.propensity import pmse as pmse
 from discreet.utility.propensity_nulls import pmse_null as pmse_null
