@@ -12,7 +12,6 @@ from discreet.risk.individual_risk import individual as individual
 from discreet.risk.isolation import isolation as isolation
 from discreet.risk.k_anonymity import k_anonymity as k_anonymity
 from discreet.risk.k_anonymity import reidentification as reidentification
-from discreet.risk.key_contributions import key_contributions as key_contributions
 from discreet.risk.l_diversity import l_diversity as l_diversity
 from discreet.risk.linkage import linkage as linkage
 from discreet.risk.log_linear_risk import log_linear as log_linear
@@ -31,5 +30,6 @@ from discreet.risk.superpopulation import known_population as known_population
 from discreet.risk.superpopulation import population as population
 from discreet.risk.synthetic_disclosure import disclosure as disclosure
 from discreet.risk.t_closeness import t_closeness as t_closeness
+from discreet.risk.uniqueness import key_contributions as key_contributions
 from discreet.risk.uniqueness import uniqueness as uniqueness
 from discreet.risk.unsafe_combinations import unsafe_combinations as unsafe_combinations
