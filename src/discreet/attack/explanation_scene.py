@@ -1,4 +1,4 @@
-"""What an attack on explanations is run with, and how its guesses are scored."""
+"""What an attack on explanations is run with, what may be shown instead of them, and how guesses are scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How many private connections could a user of a graph service find out?"""
+"""How many private connections could a user of a graph service find out?
+
+Whoever lets a node join next to a target sees whose predictions change: the neighbors of the target give themselves
+away.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of an attack's success is owed to the release, and how sure is that?
+"""Whom does an attack try, how much of its success is owed to the release, and how sure is that?
 
 An attack is run three times: against people who are in the file, against people like them who are not (the control),
 and blindly. What it achieves against the control it would achieve without anybody's record; only what goes beyond is

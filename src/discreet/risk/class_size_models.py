@@ -1,4 +1,4 @@
-"""From the class sizes of a sample to those of the population: models that need no more than the sizes.
+"""From the class sizes of a sample to those of the population: the coded sample, and models of its sizes.
 
 Every model answers with an `Estimate`; one that cannot be fitted answers with a reason and no number.
 """

@@ -1,4 +1,8 @@
-"""Two files and who is who in them: by their rows, by a column of both, or by pairing everybody once."""
+"""Who belongs to whom in two files: by rows or a column, paired once, by probability, or within an interval.
+
+Probabilistic linkage follows Fellegi and Sunter (1969), trained by EM in `splink`. Interval disclosure asks whether
+a masked number of a linked record lies near the original one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Series averaged over groups: what is published, and which of its cells are sensitive."""
+"""Series averaged over groups: what is published, what is sensitive, and what an insider learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is alone: the share of classes and of records that are unique on the keys, in the file and beyond."""
+"""Who is alone on the keys, in the file and beyond, and which keys make people stand out?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near do a synthetic survey's estimates, and its households, come to a population that is known?"""
+"""How near do a synthetic survey's estimates, numbers and households come to a population that is known?"""
 
 from __future__ import annotations
 

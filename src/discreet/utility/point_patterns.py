@@ -1,4 +1,4 @@
-"""Does the map still look the same? What a shift of locations costs.
+"""Does the map still look the same? What a shift of locations costs, and which ring costs least.
 
 Clark-Evans compares the mean distance to the nearest neighbor with that of points strewn at random in the smallest
 rectangle around them; the shares by zone show whether an analysis by district would come to other results.

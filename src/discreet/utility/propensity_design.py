@@ -1,4 +1,4 @@
-"""Two files, one on top of the other: every column as codes or numbers, and which file a record came from."""
+"""What a propensity model reads: two files, one on top of the other, and the predictors made of their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the rules of a file kept, and were they learned or are they kept by chance?
+"""Are the rules of a file, and those between its tables, kept, and were they learned or are they kept by chance?
 
 Compliance is held against what independence would give; records that say what cannot be are counted.
 """

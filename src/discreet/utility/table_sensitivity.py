@@ -1,4 +1,4 @@
-"""Do the answers hang on how numbers were grouped? The same tables with few and with many groups."""
+"""Do tables of a synthesis hang on how numbers were grouped, and on the order in which columns were made?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do two samples look alike? Kolmogorov-Smirnov distances, rank sums, intervals, and when a test is honest.
+"""Do two samples look alike? Kolmogorov-Smirnov distances, rank sums, permutations, and when a test is honest.
 
 An original and its protected version are dependent: the usual two-sample critical values do not hold for them. They
 are given only where the caller says that the samples are independent.
