@@ -1,7 +1,7 @@
 """Do columns still hang together in one table or in many small ones? Looks that evaluations of excerpts take.
 
-Kendall's rank correlation of every pair, slopes in every group of people, principal components, and a small tree that tells
-released records from real ones.
+Kendall's rank correlation of every pair, slopes in every group of people, principal components, and a small tree
+that tells released records from real ones.
 """
 
 from __future__ import annotations
