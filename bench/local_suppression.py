@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.local_suppression.local_suppression import LocalSuppression
+from discreet.protect.local_suppression import LocalSuppression
 
 EQUAL_SIZE = "--equal-size" in sys.argv
 

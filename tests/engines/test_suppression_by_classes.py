@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from discreet import Microdata, write
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.protect import LocalSuppression
-from discreet.protect.local_suppression.agreement import Demand
-from discreet.protect.local_suppression.suppression_solving import Problem, solve
+from discreet.protect.suppression_counts import Demand
+from discreet.protect.suppression_solving import Problem, solve
 from engines.agreement import in_kind, why_no_spark
 from engines.test_class_wise import ROLES, people
 from engines.test_row_wise import cells, nothing_collected

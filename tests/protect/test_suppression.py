@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from discreet import Microdata, engine
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError
 from discreet.engine.wildcard import neighborhood_sizes
-from discreet.protect.local_suppression import (
+from discreet.protect import (
     suppression_merging,
     suppression_regrouping,
     suppression_search,
     suppression_solving,
 )
-from discreet.protect.local_suppression.agreement import Alike, CountedRows
-from discreet.protect.local_suppression.local_suppression import LocalSuppression
+from discreet.protect.local_suppression import LocalSuppression
+from discreet.protect.suppression_counts import Alike, CountedRows
 from discreet.protect.treatment import Treatment
 from discreet.risk import k_anonymity, linkage, uniqueness
 

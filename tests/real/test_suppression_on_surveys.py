@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, engine
-from discreet.protect.local_suppression.local_suppression import LocalSuppression
+from discreet.protect.local_suppression import LocalSuppression
 
 DWELLING = ["urbrur", "roof", "walls", "water", "electcon", "relat", "sex"]
 

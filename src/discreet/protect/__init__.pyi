@@ -14,7 +14,7 @@ from discreet.protect.identifiers import Pseudonymize as Pseudonymize
 from discreet.protect.lapgraph import GraphRelease as GraphRelease
 from discreet.protect.lapgraph import LapGraph as LapGraph
 from discreet.protect.lapgraph import lapgraph_expected_recall as lapgraph_expected_recall
-from discreet.protect.local_suppression.local_suppression import LocalSuppression as LocalSuppression
+from discreet.protect.local_suppression import LocalSuppression as LocalSuppression
 from discreet.protect.microaggregation import Microaggregate as Microaggregate
 from discreet.protect.mondrian import Mondrian as Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization as OptimalGeneralization

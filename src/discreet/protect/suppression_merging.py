@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.local_suppression.agreement import Alike, CountedRows, Demand, summed
-from discreet.protect.local_suppression.suppression_kernels import numbered, numbered_beside
-from discreet.protect.local_suppression.suppression_regrouping import regroup
-from discreet.protect.local_suppression.suppression_search import sets_by_cost, too_many_sets
+from discreet.protect.suppression_counts import Alike, CountedRows, Demand, summed
+from discreet.protect.suppression_kernels import numbered, numbered_beside
+from discreet.protect.suppression_regrouping import regroup
+from discreet.protect.suppression_search import sets_by_cost, too_many_sets
 
 _FEW = (
     500  # with no more records in groups below k, meetings alone are tried as well, and the cheaper is taken

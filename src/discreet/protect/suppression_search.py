@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.local_suppression.agreement import CountedRows, Demand, bits
-from discreet.protect.local_suppression.suppression_kernels import give_back, numbered, serve_the_stranded
+from discreet.protect.suppression_counts import CountedRows, Demand, bits
+from discreet.protect.suppression_kernels import give_back, numbered, serve_the_stranded
 
 _AT_LEAST = 70  # sets of keys are tried, whatever the file: all those of six keys
 _MOST_SETS_TO_SERVE = 12  # sets of one cost, of which every two are compared to serve the stranded

@@ -14,10 +14,10 @@ from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.wording import percent
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.protect.local_suppression.agreement import Alike, CountedRows, Demand
-from discreet.protect.local_suppression.suppression_merging import merge_until_met, restore_whole_classes
-from discreet.protect.local_suppression.suppression_search import give_back_unneeded, suppress_until_met
 from discreet.protect.records_of_classes import changed
+from discreet.protect.suppression_counts import Alike, CountedRows, Demand
+from discreet.protect.suppression_merging import merge_until_met, restore_whole_classes
+from discreet.protect.suppression_search import give_back_unneeded, suppress_until_met
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,6 @@ def _same_in_household(problem: Problem, codes: Codes) -> Codes:
 
 
 # What was reached? Counted again on the treated columns, and put into words.
-
-
 @dataclass(frozen=True)
 class Proof:
     """What was counted on a treated file of which every demand holds.
@@ -266,8 +264,6 @@ def _failing(treated: Problem, demand: Demand) -> int:
 # The keys of a record say which class it is in, and all records of a class are alike to the search, which is told how
 # many there are. Which records of a class lose their cells is settled by their number (place, or record key): the first
 # ones do. Only classes come home, and the numbers of records that lose cells where others of their class do not.
-
-
 _CLASS, _LOSERS, _NUMBER = "discreet class", "discreet losers", "discreet number"
 
 
@@ -364,7 +360,7 @@ def solved_classes(
     problem
         Makes the problem of some codes and the number of records that each stands for.
     """
-    from discreet.protect.local_suppression.local_suppression import coded
+    from discreet.protect.local_suppression import coded
 
     classes, many = engine.counted_combinations(data, [*keys, *strata])
     asked = problem(coded(classes, keys, strata), many)

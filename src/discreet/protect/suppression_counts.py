@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.local_suppression.suppression_kernels import add_agreeing, numbered
+from discreet.protect.suppression_kernels import add_agreeing, numbered
 
 Among = Literal["showing as much", "showing all of it", "all"]
 
@@ -176,8 +176,6 @@ def summed(numbers: Integers | Codes, values: npt.NDArray[np.generic], groups: i
 #
 # The search for cells to suppress tells records apart by their codes alone. A file in memory has one row a record; a
 # table of classes has one row a class, however many records that is. A row is cut where some of its records lose cells.
-
-
 @dataclass(frozen=True, eq=False)
 class Alike:
     """Rows of records.

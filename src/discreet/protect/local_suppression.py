@@ -147,7 +147,7 @@ class LocalSuppression(Treatment):
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Choose the cells and blank them; nothing here is random."""
-        from discreet.protect.local_suppression.suppression_solving import Problem, prove, solve
+        from discreet.protect.suppression_solving import Problem, prove, solve
         from discreet.risk.equivalence_classes import heads_of
 
         keys = engine.resolve_keys(data, self.keys)
@@ -212,7 +212,7 @@ class LocalSuppression(Treatment):
         self, data: Microdata, keys: Sequence[str], strata: Sequence[str], floats: Sequence[str]
     ) -> Change:
         """Choose the cells of a query from its classes; its records stay where they are."""
-        from discreet.protect.local_suppression.suppression_solving import Problem, solved_classes
+        from discreet.protect.suppression_solving import Problem, solved_classes
 
         def problem(codes: Codes, many: Integers) -> Problem:
             demands = self._demands(keys, int(many.sum()))
@@ -241,7 +241,7 @@ class LocalSuppression(Treatment):
 
     def _demands(self, keys: Sequence[str], records: int) -> tuple[Any, ...]:
         """List what must hold; few keys first, because their gaps serve all larger sets."""
-        from discreet.protect.local_suppression.agreement import Demand
+        from discreet.protect.suppression_counts import Demand
 
         stratum = len(keys)
         demands = []

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.core.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.local_suppression.agreement import CountedRows, bits, summed
-from discreet.protect.local_suppression.regrouping_kernels import Fillings, Offers, fill_up, gather, improve
-from discreet.protect.local_suppression.suppression_kernels import numbered_beside
-from discreet.protect.local_suppression.suppression_search import sets_by_cost, too_many_sets
+from discreet.protect.regrouping_kernels import Fillings, Offers, fill_up, gather, improve
+from discreet.protect.suppression_counts import CountedRows, bits, summed
+from discreet.protect.suppression_kernels import numbered_beside
+from discreet.protect.suppression_search import sets_by_cost, too_many_sets
 
 _MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
 # Which groups a unit looks at: those that cost at most so many times what its best group would, if all joined it.
