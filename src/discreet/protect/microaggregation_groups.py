@@ -70,7 +70,7 @@ def best_of_one_column(values: Floats, k: int) -> Integers:
     >>> best_of_one_column(np.array([1.0, 50.0, 2.0, 49.0, 3.0]), k=2).tolist()
     [0, 1, 0, 1, 0]
     """
-    from discreet.protect.microaggregation_kernels import cheapest_cuts
+    from discreet.numerics.mdav_kernels import cheapest_cuts
 
     order = np.argsort(values, kind="stable")
     groups = np.empty(len(values), dtype=np.int64)
@@ -103,7 +103,7 @@ def along_an_axis(rows: Floats, k: int, axis: Axis) -> Integers:
     The axis is the first principal component (``pca``) or the sum of the columns (``sum``). The cut is optimal for
     the order, over all columns together (Domingo-Ferrer et al. 2006).
     """
-    from discreet.protect.microaggregation_kernels import cheapest_cuts
+    from discreet.numerics.mdav_kernels import cheapest_cuts
 
     centered = rows - rows.mean(axis=0)
     if axis == "pca" and rows.shape[1]:
