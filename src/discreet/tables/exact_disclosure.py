@@ -18,8 +18,8 @@ from scipy import sparse
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.tables.gauss.elimination_runs import Left, primitive, run, taken_off
-from discreet.tables.gauss.elimination_state import PLAIN
 from discreet.tables.gauss.problem import (
+    PLAIN,
     Problem,
     equal_columns,
     labels_of,

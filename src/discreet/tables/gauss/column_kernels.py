@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Array
 from discreet.core.compiling import ZERO, inner
-from discreet.tables.gauss.elimination_state import (
+from discreet.tables.gauss.problem import (
     NODES_USED,
     ORDINARY,
     PIVOT_USED,

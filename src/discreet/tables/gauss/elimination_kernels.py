@@ -25,7 +25,7 @@ from discreet.tables.gauss.column_kernels import (
     place_in,
     reduce_column,
 )
-from discreet.tables.gauss.elimination_state import (
+from discreet.tables.gauss.problem import (
     ANY_SUM,
     CONTRIBUTOR,
     DEPENDENT,

@@ -21,8 +21,8 @@ from scipy import sparse
 from discreet.core.arrays import Array, Integers
 from discreet.core.compiling import Patience, interpreted
 from discreet.core.randomness import generator
-from discreet.tables.gauss import elimination_state as state_of
-from discreet.tables.gauss.elimination_state import (
+from discreet.tables.gauss import problem as state_of
+from discreet.tables.gauss.problem import (
     ANY_SUM,
     CONTRIBUTOR,
     DEPENDENT,
@@ -42,8 +42,9 @@ from discreet.tables.gauss.elimination_state import (
     ZERO_REUSED,
     ZERO_SPACE,
     ZERO_SUM,
+    Problem,
+    unit_columns,
 )
-from discreet.tables.gauss.problem import Problem, unit_columns
 
 PORTION = 100_000_000
 FIRST_PORTION = 20_000
