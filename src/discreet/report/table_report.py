@@ -25,8 +25,8 @@ from discreet.tables.table_protection import ProtectedTable
 if TYPE_CHECKING:
     from discreet.core.guarantees import DifferentialPrivacy, Spending
     from discreet.core.results import Measure
-    from discreet.tables.suppression_result import SuppressionResult
     from discreet.tables.table import Table
+    from discreet.tables.table_suppression import SuppressionResult
 
 
 _SIGNED = ("name", "role", "date", "decision", "remarks")

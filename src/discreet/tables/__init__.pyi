@@ -49,7 +49,6 @@ from discreet.tables.share_rules import PPercent as PPercent
 from discreet.tables.share_rules import RequestRule as RequestRule
 from discreet.tables.simulation_runs import RunningSummary as RunningSummary
 from discreet.tables.simulation_runs import monte_carlo_summary as monte_carlo_summary
-from discreet.tables.suppression_result import SuppressionResult as SuppressionResult
 from discreet.tables.table import Table as Table
 from discreet.tables.table_audit import Audit as Audit
 from discreet.tables.table_audit import audit as audit
@@ -59,3 +58,4 @@ from discreet.tables.table_protection import TableProtection as TableProtection
 from discreet.tables.table_reconstruction import Reconstruction as Reconstruction
 from discreet.tables.table_reconstruction import reconstruct as reconstruct
 from discreet.tables.table_suppression import Suppression as Suppression
+from discreet.tables.table_suppression import SuppressionResult as SuppressionResult

@@ -15,9 +15,9 @@ import polars as pl
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.microdata import Microdata
-from discreet.tables.suppression_result import SuppressionResult
 from discreet.tables.table import Table
 from discreet.tables.table_protection import ProtectedTable
+from discreet.tables.table_suppression import SuppressionResult
 
 
 @dataclass(frozen=True)

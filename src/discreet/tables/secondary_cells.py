@@ -28,7 +28,6 @@ from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import SINGLETON_METHODS, default_order
 from discreet.tables.interval_widening import Aim, widest, with_decoy, zero_groups
 from discreet.tables.optimal_suppression import Optimum, cheapest
-from discreet.tables.suppression_result import SuppressionResult
 from discreet.tables.table_cells import (
     cell_numbers,
     cell_places,
@@ -38,6 +37,7 @@ from discreet.tables.table_cells import (
     known_zero_rows,
     single_contributors,
 )
+from discreet.tables.table_suppression import SuppressionResult
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
