@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from discreet.tables.epsilon_meaning import epsilon_meaning
+from discreet.tables.noisy_counts import epsilon_meaning
 from discreet.tables.putative_links import putative_links
 from discreet.tables.table_cells import possible_cells
 from discreet.tables.table_reconstruction import reconstruct

@@ -15,13 +15,13 @@ from discreet.tables.counting_rules import Ones as Ones
 from discreet.tables.counting_rules import Threshold as Threshold
 from discreet.tables.counting_rules import Zeros as Zeros
 from discreet.tables.dimension import Dimension as Dimension
-from discreet.tables.epsilon_meaning import epsilon_meaning as epsilon_meaning
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
 from discreet.tables.invariants import invariant_violations as invariant_violations
 from discreet.tables.log_linear_tables import fit_log_linear as fit_log_linear
 from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as MultinomialDirichletSynthesis
 from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
+from discreet.tables.noisy_counts import epsilon_meaning as epsilon_meaning
 from discreet.tables.perturbation_table import PerturbationTable as PerturbationTable
 from discreet.tables.perturbation_table import perturbation_table as perturbation_table
 from discreet.tables.primary_rules import Custom as Custom
