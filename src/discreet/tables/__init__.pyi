@@ -3,6 +3,8 @@ from discreet.formula import Term as Term
 from discreet.tables import gauss as gauss
 from discreet.tables import poisson as poisson
 from discreet.tables.cell_key import CellKey as CellKey
+from discreet.tables.cell_key import PerturbationTable as PerturbationTable
+from discreet.tables.cell_key import perturbation_table as perturbation_table
 from discreet.tables.controlled_rounding import ControlledRounding as ControlledRounding
 from discreet.tables.count_synthesis import NegativeBinomialSynthesis as NegativeBinomialSynthesis
 from discreet.tables.count_synthesis import PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis
@@ -22,8 +24,6 @@ from discreet.tables.log_linear_tables import fit_log_linear as fit_log_linear
 from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as MultinomialDirichletSynthesis
 from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
 from discreet.tables.noisy_counts import epsilon_meaning as epsilon_meaning
-from discreet.tables.perturbation_table import PerturbationTable as PerturbationTable
-from discreet.tables.perturbation_table import perturbation_table as perturbation_table
 from discreet.tables.primary_rules import Custom as Custom
 from discreet.tables.primary_rules import Listed as Listed
 from discreet.tables.primary_rules import Rule as Rule
