@@ -18,7 +18,7 @@ from discreet.tables import (
     equations,
     monte_carlo_summary,
 )
-from discreet.tables.simulation_runs import repeated_by_chance
+from discreet.tables.simulation_products import repeated_by_chance
 
 
 @pytest.fixture

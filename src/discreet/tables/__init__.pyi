@@ -31,15 +31,6 @@ from discreet.tables.primary_rules import primary as primary
 from discreet.tables.putative_links import putative_links as putative_links
 from discreet.tables.random_rounding import RandomRounding as RandomRounding
 from discreet.tables.random_rounding import SmallCountRounding as SmallCountRounding
-from discreet.tables.release_levels import (
-    ReleaseCheck as ReleaseCheck,
-)
-from discreet.tables.release_levels import (
-    ReleaseLevel as ReleaseLevel,
-)
-from discreet.tables.release_levels import (
-    check_release as check_release,
-)
 from discreet.tables.replication import replication_audit as replication_audit
 from discreet.tables.replication import trajectories as trajectories
 from discreet.tables.replication import unit_concentration as unit_concentration
@@ -47,8 +38,11 @@ from discreet.tables.share_rules import PQ as PQ
 from discreet.tables.share_rules import Dominance as Dominance
 from discreet.tables.share_rules import PPercent as PPercent
 from discreet.tables.share_rules import RequestRule as RequestRule
-from discreet.tables.simulation_runs import RunningSummary as RunningSummary
-from discreet.tables.simulation_runs import monte_carlo_summary as monte_carlo_summary
+from discreet.tables.simulation_products import ReleaseCheck as ReleaseCheck
+from discreet.tables.simulation_products import ReleaseLevel as ReleaseLevel
+from discreet.tables.simulation_products import RunningSummary as RunningSummary
+from discreet.tables.simulation_products import check_release as check_release
+from discreet.tables.simulation_products import monte_carlo_summary as monte_carlo_summary
 from discreet.tables.table import Table as Table
 from discreet.tables.table_audit import Audit as Audit
 from discreet.tables.table_audit import audit as audit
