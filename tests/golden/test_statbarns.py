@@ -15,9 +15,9 @@ from discreet.outputs.checks import (
     odds_ratio_of,
     publishable,
 )
-from discreet.outputs.checks.survival_curves import check_survival, grouped, of_table
 from discreet.outputs.register import OutputRegister, Registered
 from discreet.outputs.statbarns import barns, classify
+from discreet.outputs.survival_curves import check_survival, grouped, of_table
 
 
 def test_example_1_low_empty_and_full_cells():

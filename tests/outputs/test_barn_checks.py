@@ -32,8 +32,8 @@ from discreet.outputs.checks import (
     publishable,
 )
 from discreet.outputs.checks.frequencies import _peeled, determined
-from discreet.outputs.checks.survival_curves import grouped
 from discreet.outputs.mitigations import merged_levels, rounded, secondary_cells
+from discreet.outputs.survival_curves import grouped
 
 TABLES = arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(0, 40))
 

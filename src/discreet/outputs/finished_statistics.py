@@ -15,10 +15,10 @@ from discreet.core.files.texts import parsed_json
 from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.checks.models_and_tests import check_dof, check_per_unit
-from discreet.outputs.checks.survival_curves import check_survival, of_table
 from discreet.outputs.finished_counts import View, at
 from discreet.outputs.finished_sheets import quantile_of, words_of
 from discreet.outputs.output_policy import OutputPolicy
+from discreet.outputs.survival_curves import check_survival, of_table
 
 
 def endpoints(view: View) -> list[Finding]:

@@ -13,7 +13,7 @@ from typing import Any
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.engine import resolve_weight
 from discreet.microdata import Microdata
-from discreet.outputs import count_tables, distribution_statistics, group_statistics, survival_tables
+from discreet.outputs import count_tables, distribution_statistics, group_statistics, survival_curves
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.output import Draft, Output
 from discreet.outputs.output_cells import entered_people
@@ -282,7 +282,7 @@ class Session(ModelQuestions):
     ) -> Output:
         """Estimate a Kaplan-Meier curve by group. Mitigation: ``group-times`` (and cut the tail), ``drop-tail``."""
         file = self._file(data)
-        draft = survival_tables.survival_table(
+        draft = survival_curves.survival_table(
             file,
             self.policy,
             time=time,

@@ -17,9 +17,6 @@ from discreet.outputs.checks.statistic_checks import check_shape as check_shape
 from discreet.outputs.checks.statistic_checks import check_ties as check_ties
 from discreet.outputs.checks.statistic_checks import gini_of as gini_of
 from discreet.outputs.checks.statistic_checks import lorenz_points as lorenz_points
-from discreet.outputs.checks.survival_curves import check_survival as check_survival
-from discreet.outputs.checks.survival_curves import kaplan_meier as kaplan_meier
-from discreet.outputs.checks.survival_curves import publishable as publishable
 from discreet.outputs.checks.total_checks import check_concentration as check_concentration
 from discreet.outputs.checks.total_checks import check_contributors as check_contributors
 from discreet.outputs.checks.total_checks import check_dominance as check_dominance
@@ -27,3 +24,6 @@ from discreet.outputs.checks.total_checks import check_few_values as check_few_v
 from discreet.outputs.checks.total_checks import check_totals as check_totals
 from discreet.outputs.checks.total_checks import check_values as check_values
 from discreet.outputs.checks.total_checks import herfindahl as herfindahl
+from discreet.outputs.survival_curves import check_survival as check_survival
+from discreet.outputs.survival_curves import kaplan_meier as kaplan_meier
+from discreet.outputs.survival_curves import publishable as publishable
