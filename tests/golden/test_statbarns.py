@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from discreet.outputs.check_results import barns, classify
 from discreet.outputs.checks import (
     check_counts,
     check_dof,
@@ -16,7 +17,6 @@ from discreet.outputs.checks import (
     publishable,
 )
 from discreet.outputs.register import OutputRegister, Registered
-from discreet.outputs.statbarns import barns, classify
 from discreet.outputs.survival_curves import check_survival, grouped, of_table
 
 

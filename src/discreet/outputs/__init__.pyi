@@ -1,8 +1,13 @@
 from discreet.outputs.acro import read_acro as read_acro
 from discreet.outputs.acro import write_acro as write_acro
+from discreet.outputs.check_results import Barn as Barn
 from discreet.outputs.check_results import CheckResult as CheckResult
 from discreet.outputs.check_results import Finding as Finding
 from discreet.outputs.check_results import Place as Place
+from discreet.outputs.check_results import StatbarnInfo as StatbarnInfo
+from discreet.outputs.check_results import barns as barns
+from discreet.outputs.check_results import classify as classify
+from discreet.outputs.check_results import registry as registry
 from discreet.outputs.decisions import (
     append_decision as append_decision,
 )
@@ -21,18 +26,3 @@ from discreet.outputs.register import OutputRegister as OutputRegister
 from discreet.outputs.reviewing import Reviewer as Reviewer
 from discreet.outputs.reviewing import review as review
 from discreet.outputs.session import Session as Session
-from discreet.outputs.statbarns import (
-    Barn as Barn,
-)
-from discreet.outputs.statbarns import (
-    StatbarnInfo as StatbarnInfo,
-)
-from discreet.outputs.statbarns import (
-    barns as barns,
-)
-from discreet.outputs.statbarns import (
-    classify as classify,
-)
-from discreet.outputs.statbarns import (
-    registry as registry,
-)

@@ -16,12 +16,11 @@ from pathlib import Path
 
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.staging import scratch_folder
-from discreet.outputs.check_results import CheckResult, Finding
+from discreet.outputs.check_results import CheckResult, Finding, barns
 from discreet.outputs.finished_grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
 from discreet.outputs.finished_statistics import Facts, close_numbers, facts_of
 from discreet.outputs.finished_tables import counts_in, judge
 from discreet.outputs.output_policy import OutputPolicy
-from discreet.outputs.statbarns import barns
 
 TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods", *DATA_FILES)
 TEXTS = (".txt", ".md", ".log", ".json", ".html", ".htm", ".tex", ".rst", ".out", ".lst")

@@ -13,11 +13,10 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.outputs.check_results import CheckResult
+from discreet.outputs.check_results import CheckResult, barns
 from discreet.outputs.checks.frequencies import check_margins, determined
 from discreet.outputs.output import text
 from discreet.outputs.output_policy import OutputPolicy
-from discreet.outputs.statbarns import barns
 
 
 def require_mitigation(how: str, barn_ids: Sequence[str], offered: Sequence[str]) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from discreet._version import __version__
+from discreet.outputs.check_results import barns
 from discreet.outputs.output import FLAG_NAMES, FREE, MARKS
-from discreet.outputs.statbarns import barns
 from discreet.report.templating import rendered
 
 if TYPE_CHECKING:
