@@ -13,8 +13,7 @@ from discreet.app.work.bench import Bench
 from discreet.core.errors import DiscreetError, InputError
 from discreet.outputs import Package, append_decision, check_many, verify_register
 from discreet.outputs.check_results import worst
-from discreet.outputs.decisions import latest, read_decisions
-from discreet.outputs.reviewing import register_of
+from discreet.outputs.reviewing import latest, read_decisions, register_of
 from discreet.report.review_page import file_shown, files_of
 
 _MOST_FILES = 500
