@@ -2,7 +2,7 @@
 
 A proof of differential privacy is about a law of the noise. Floating-point draws do not have that law, and draws from a
 seed can be drawn again by whoever has the seed. So an epsilon is claimed in this package only for draws that are made
-here (`discreet.dp.coins`, `discreet.dp.samplers`), in whole numbers, from the operating system's entropy
+here (`discreet.dp.entropy`, `discreet.dp.samplers`), in whole numbers, from the operating system's entropy
 (`discreet.dp.entropy`).
 """
 

@@ -8,25 +8,17 @@ from discreet.dp.calibration import rational_epsilon as rational_epsilon
 from discreet.dp.calibration import subsampled_gaussian_epsilon as subsampled_gaussian_epsilon
 from discreet.dp.calibration import subsampled_gaussian_noise as subsampled_gaussian_noise
 from discreet.dp.calibration import zcdp_from as zcdp_from
-from discreet.dp.coins import bernoulli as bernoulli
-from discreet.dp.coins import bernoulli_exp as bernoulli_exp
-from discreet.dp.coins import chosen_privately as chosen_privately
-from discreet.dp.coins import uniform_below as uniform_below
 from discreet.dp.costs import Cost as Cost
 from discreet.dp.costs import Total as Total
 from discreet.dp.costs import together as together
-from discreet.dp.entropy import (
-    Stream as Stream,
-)
-from discreet.dp.entropy import (
-    Words as Words,
-)
-from discreet.dp.entropy import (
-    os_words as os_words,
-)
-from discreet.dp.entropy import (
-    seeded_words as seeded_words,
-)
+from discreet.dp.entropy import Stream as Stream
+from discreet.dp.entropy import Words as Words
+from discreet.dp.entropy import bernoulli as bernoulli
+from discreet.dp.entropy import bernoulli_exp as bernoulli_exp
+from discreet.dp.entropy import chosen_privately as chosen_privately
+from discreet.dp.entropy import os_words as os_words
+from discreet.dp.entropy import seeded_words as seeded_words
+from discreet.dp.entropy import uniform_below as uniform_below
 from discreet.dp.ledger import Ledger as Ledger
 from discreet.dp.linear_regression import linear_regression as linear_regression
 from discreet.dp.mechanisms import Noisy as Noisy

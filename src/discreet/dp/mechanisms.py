@@ -30,9 +30,8 @@ from discreet.dp.calibration import (
     noise_rate,
     rational_epsilon,
 )
-from discreet.dp.coins import uniform_below
 from discreet.dp.costs import Adjacency, Cost
-from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
+from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words, uniform_below
 from discreet.dp.ledger import Ledger
 from discreet.dp.samplers import check_variance, discrete_gaussian, discrete_laplace
 

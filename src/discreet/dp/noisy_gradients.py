@@ -23,8 +23,7 @@ import numpy as np
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.calibration import rational_epsilon
-from discreet.dp.coins import chosen_privately
-from discreet.dp.entropy import Words
+from discreet.dp.entropy import Words, chosen_privately
 from discreet.dp.objective_perturbation import CheckLoss, minimizer, smoothed_check_loss
 from discreet.dp.regression_records import Design
 from discreet.dp.samplers import LARGEST_VARIANCE, discrete_gaussian, discrete_laplace

@@ -27,9 +27,8 @@ from discreet.core.results import Measure
 from discreet.core.value_gate import name_in_documents
 from discreet.core.wording import shown
 from discreet.dp.calibration import checked_epsilon, noise_rate, rational_epsilon
-from discreet.dp.coins import chosen_privately
 from discreet.dp.costs import Cost
-from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
+from discreet.dp.entropy import Words, chosen_privately, os_words, refuse_seeded, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, with_laplace_noise
 from discreet.dp.sensitivity import Range, bounded_cells, unit_of

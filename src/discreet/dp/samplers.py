@@ -1,6 +1,6 @@
 """Noise of an exactly known law, in whole numbers.
 
-Every draw is made of coins of an exactly known chance (`discreet.dp.coins`); no logarithm and no rounding comes in, so
+Every draw is made of coins of an exactly known chance (`discreet.dp.entropy`); no logarithm and no rounding comes in, so
 the law is the one that a proof speaks of, to the last digit. The methods are those of Canonne, Kamath and Steinke
 (2020), *The discrete Gaussian for differential privacy*, carried out for many draws at once. Single draws and the
 noise of a cube stand at the end.
@@ -20,17 +20,18 @@ import numpy.typing as npt
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.calibration import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
-from discreet.dp.coins import (
+from discreet.dp.entropy import (
     WORD,
     Chances,
+    Words,
     alternating,
     bernoulli,
     bernoulli_exp,
     leading_ones,
+    os_words,
     runs_of_one_in_e,
     uniform_below,
 )
-from discreet.dp.entropy import Words, os_words
 
 _AT_ONCE = 1 << 20
 _FEW = 24  # draws that are faster one by one

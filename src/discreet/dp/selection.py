@@ -21,8 +21,8 @@ from discreet.core.guarantees import DifferentialPrivacy, settled
 from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.dp.calibration import rational_epsilon
-from discreet.dp.coins import bernoulli_exp, chosen_privately
 from discreet.dp.costs import Adjacency, Cost
+from discreet.dp.entropy import bernoulli_exp, chosen_privately
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST, entered, grid_for, words_of
 from discreet.dp.samplers import discrete_laplace, shuffled

@@ -21,14 +21,14 @@ from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.entropy import refuse_seeded
+from discreet.dp.entropy import Stream, refuse_seeded
 from discreet.dp.sensitivity import Range
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric
 from discreet.synth.declared_columns import pay_purely
 from discreet.synth.model_codec import stored
 from discreet.synth.private_histograms import declared_columns
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 _SMALLEST_SHARE = 2.0**-24
 _CAUTION = 2.0**-50  # of a width, or of two: more than means and covariances in double precision are off

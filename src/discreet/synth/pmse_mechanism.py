@@ -19,7 +19,7 @@ from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.entropy import refuse_seeded
+from discreet.dp.entropy import Stream, refuse_seeded
 from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity, refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import levels_of
@@ -37,7 +37,7 @@ from discreet.synth.pmse_model import (
     log_odds,
     split_r_hat,
 )
-from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 
 _APPROACHED = (
     "the parameters were drawn by a sampler whose law only approaches the one that the proof speaks of, in "

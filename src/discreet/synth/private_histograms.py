@@ -23,13 +23,13 @@ from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.entropy import refuse_seeded
+from discreet.dp.entropy import Stream, refuse_seeded
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.declared_columns import declared, left_out_of, listed, pay_purely
 from discreet.synth.model_codec import stored
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 
 @method(

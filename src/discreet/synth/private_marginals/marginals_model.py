@@ -16,7 +16,7 @@ from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.entropy import refuse_seeded
+from discreet.dp.entropy import Stream, refuse_seeded
 from discreet.microdata import Microdata
 from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.model_codec import stored
@@ -34,7 +34,7 @@ from discreet.synth.private_marginals.marginals_preparation import (
     prepared,
 )
 from discreet.synth.private_marginals.noisy_margins import Grouping, check_noise
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 ALONE = 0.2  # of rho: columns by themselves
 
