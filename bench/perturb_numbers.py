@@ -20,8 +20,7 @@ import polars as pl
 
 from discreet import Microdata
 from discreet.protect.additive_noise import AddNoise
-from discreet.protect.regression_synthesis import RegressionSynthesis
-from discreet.protect.shuffling import Shuffle
+from discreet.protect.regression_synthesis import RegressionSynthesis, Shuffle
 from discreet.protect.spectral import SpectralAnonymize
 from discreet.protect.treatment import Treatment
 

@@ -10,7 +10,7 @@ from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.protect.number_blocks import rank_correlation
 from discreet.protect.plan import Plan
-from discreet.protect.shuffling import Shuffle
+from discreet.protect.regression_synthesis import Shuffle
 
 MIXED = st.lists(
     st.tuples(

@@ -17,8 +17,7 @@ from discreet import Microdata
 from discreet.core.errors import DiscreetWarning
 from discreet.protect.additive_noise import AddNoise
 from discreet.protect.number_blocks import rank_correlation
-from discreet.protect.regression_synthesis import RegressionSynthesis
-from discreet.protect.shuffling import Shuffle
+from discreet.protect.regression_synthesis import RegressionSynthesis, Shuffle
 from discreet.protect.spectral import SpectralAnonymize, asymptotic_cov
 
 FILES = ("Tarragona", "CASC", "EIA", "testdata", "credit")

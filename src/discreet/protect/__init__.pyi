@@ -32,10 +32,10 @@ from discreet.protect.rank_swapping import RandomSwap as RandomSwap
 from discreet.protect.rank_swapping import RankSwap as RankSwap
 from discreet.protect.record_swapping import RecordSwap as RecordSwap
 from discreet.protect.regression_synthesis import RegressionSynthesis as RegressionSynthesis
+from discreet.protect.regression_synthesis import Shuffle as Shuffle
 from discreet.protect.robin_hood import RobinHood as RobinHood
 from discreet.protect.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
 from discreet.protect.sampling_privacy import sampling_plan as sampling_plan
-from discreet.protect.shuffling import Shuffle as Shuffle
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.top_and_bottom_coding import TopBottomCode as TopBottomCode
