@@ -1,4 +1,4 @@
-"""Where do random numbers come from? The operating system, or a seed for draws that must be repeated."""
+"""Where do random numbers come from? The operating system, or a seed for draws that must be repeated; exact coins."""
 
 from __future__ import annotations
 
@@ -176,9 +176,7 @@ class Stream:
         return self.path[0] if self.path else "this release"
 
 
-# Coins of an exactly known chance: a fraction, or e to the power of minus a fraction.
-#
-# Every toss is made from uniform words of 64 bits by comparisons of whole numbers. Where a chance is a fraction, its
+# Every toss of a coin is made from uniform words of 64 bits by comparisons of whole numbers. Where a chance is a fraction, its
 # first 64 binary digits are compared with a word; in the one case of 2^64 where they are equal the remaining digits
 # decide, in Python's whole numbers. Noise is made of such coins (`discreet.dp.samplers`), and so is a private choice.
 

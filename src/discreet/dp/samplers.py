@@ -1,7 +1,7 @@
 """Noise of an exactly known law, in whole numbers.
 
-Every draw is made of coins of an exactly known chance (`discreet.dp.entropy`); no logarithm and no rounding comes in, so
-the law is the one that a proof speaks of, to the last digit. The methods are those of Canonne, Kamath and Steinke
+Every draw is made of coins of an exactly known chance (`discreet.dp.entropy`); no logarithm and no rounding comes in,
+so the law is the one that a proof speaks of, to the last digit. The methods are those of Canonne, Kamath and Steinke
 (2020), *The discrete Gaussian for differential privacy*, carried out for many draws at once. Single draws and the
 noise of a cube stand at the end.
 """

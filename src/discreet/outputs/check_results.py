@@ -1,4 +1,4 @@
-"""What the checks found: pass, review or fail, with the reason and the cells it is about, and where they stand."""
+"""What the checks found: pass, review or fail, why and where; and the statbarns that say what has to be checked."""
 
 from __future__ import annotations
 
@@ -157,7 +157,6 @@ def worst(statuses: Iterable[Status]) -> Status:
     return max(statuses, key=_RANK.__getitem__, default="review")
 
 
-# Where in a finished file does a number stand?
 @dataclass(frozen=True)
 class Place:
     """Where a number stands in a finished file; without the number, unless it was asked for."""
@@ -195,8 +194,6 @@ class Place:
         return f"{where}{name}" + (f": {self.value}" if self.value is not None else "")
 
 
-# Which group of statistics does a name belong to, and what has to be checked?
-#
 # A statbarn is a group of statistics that share four things: whether they are safe or unsafe, their risks, the
 # rules to check and the ways to mend them. So one set of checks covers every statistic of the group. Form, not use,
 # decides: a weighted or rounded frequency is still a frequency. A name that is not known is never passed.

@@ -1,4 +1,4 @@
-"""A small page on this machine where a checker accepts, rejects or asks.
+"""A small page on this machine where a checker accepts, rejects or asks, and the register of these decisions.
 
 It listens on the loopback address only. The address holds a random token, so that other users of the machine and pages
 in other tabs cannot find it; a decision also needs the token of the form, and a request whose Host or Origin is not
@@ -271,12 +271,10 @@ def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-# The register of decisions: who accepted, rejected or asked about which output, and when.
-#
-# One line of JSON a decision. Each line carries the hash of the line before it, so that a line that is changed, taken
-# out or put in breaks the chain from there on. A hash chain shows tampering to whoever kept a later hash; whoever may
-# write the whole file could write a new chain. With a key (in the environment, never in a file of the package) the hashes
-# are keyed, and only those who hold it can write a line that verifies.
+# The register has one line of JSON a decision, with the hash of the line before it, so that a line that is changed,
+# taken out or put in breaks the chain from there on. A hash chain shows tampering to whoever kept a later hash; whoever
+# may write the whole file could write a new chain. With a key (in the environment, never in a file of the package) the
+# hashes are keyed, and only those who hold it can write a line that verifies.
 
 
 DECISIONS = ("accept", "reject", "ask")

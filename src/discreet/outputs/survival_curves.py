@@ -1,4 +1,4 @@
-"""Statbarn f: which points of a survival curve may go out?
+"""Statbarn f, survival curves: which points may go out, and curves by group that keep to them.
 
 Every step of the curve is a count of people who left. Walk through the times and add up the exits (events and
 censorings) since the last published time. A time is published when these reach the threshold and as many are still
@@ -237,9 +237,6 @@ def grouped(curve: SurvivalCurve, shown: Flags) -> SurvivalCurve:
         exits.astype(np.int64),
         curve.survival[last],
     )
-
-
-# Survival curves by group, as whole tables or at the times that may be published.
 
 
 _OFFERED = ("group-times", "drop-tail")

@@ -1,4 +1,4 @@
-"""Direct identifiers: leave them out, or replace them with pseudonyms that only the key holder can make again."""
+"""What links records to people outside the file: identifiers left out or replaced, dates shifted, records reordered."""
 
 from __future__ import annotations
 
@@ -177,9 +177,6 @@ class Pseudonymize(Treatment):
 
 def _identifiers(columns: Sequence[str] | None, data: Microdata) -> Sequence[str]:
     return data.roles.identifiers if columns is None else columns
-
-
-# Time and order: shift dates, and let the order of the records say nothing.
 
 
 _CALENDAR = 3_652_059  # days from the year 1 to the year 9999

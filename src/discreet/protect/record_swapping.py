@@ -352,7 +352,7 @@ class Likeness(NamedTuple):
 
 
 class LocalCounts(NamedTuple):
-    """Where a combination of key values has company enough.
+    """Where a combination of key values is common enough not to stand out.
 
     The area of each household (or class) at the lowest level; the sorted codes of (area, combination) that occur
     there, and how often; how many combinations there are; how often one must occur in an area not to stand out (below

@@ -1,4 +1,4 @@
-"""Synthetic values by regression that keep means, covariances and regression estimates (IPSO and relatives)."""
+"""Synthetic numbers by regression (IPSO and relatives), and data shuffling, its relative by ranks."""
 
 from __future__ import annotations
 
@@ -259,9 +259,6 @@ def _predicted(
         noise = rng.standard_normal((len(rows), rest.shape[1])) @ factor / np.sqrt(freedom)
         made[np.ix_(rows, own)] = mean[own] + (there @ slope + noise) * spread[own]
     return np.asarray(made)
-
-
-# Data shuffling: give the values of a column to other records, as what is known of each record suggests.
 
 
 @method(

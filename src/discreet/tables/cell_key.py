@@ -282,8 +282,6 @@ def share_table(reach: float, sd: float, gap: float) -> tuple[Floats, Floats]:
     return values, largest_entropy(values, sd**2)
 
 
-# Perturbation tables of the cell-key method: for every true count, the noise with the largest entropy.
-#
 # Among all laws of the noise with mean 0 and a given variance that never lead to a negative or too small a result, the
 # one that assumes least is the one of largest entropy. Its chances are exp(a + b v + c v²), and b and c follow from the
 # mean and the variance.

@@ -1,4 +1,4 @@
-"""Counts with noise of a known law, and an honest account of what they guarantee."""
+"""Counts with noise of a known law, what they guarantee, and what an epsilon promises."""
 
 from __future__ import annotations
 
@@ -237,9 +237,6 @@ class MultinomialDirichletSynthesis(TableProtection):
                 "codes are public."
             ),
         )
-
-
-# What does a chosen epsilon promise? The odds it allows, and how sure it lets anybody become.
 
 
 @checked

@@ -37,7 +37,6 @@ from discreet.tables.table_cells import (
     known_zero_rows,
     single_contributors,
 )
-from discreet.tables.table_suppression import SuppressionResult
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -85,8 +84,7 @@ class Case:
         hidden = np.setdiff1d(cell_places(table, plan.hidden, "hidden"), secret)
         forced = np.setdiff1d(cell_places(table, plan.forced, "forced"), hidden)
         previous = tuple(
-            (item.table, item.suppressed) if isinstance(item, SuppressionResult) else item
-            for item in plan.previous
+            (item.table, item.suppressed) if hasattr(item, "suppressed") else item for item in plan.previous
         )
         held = knowledge(table, previous)
         inner, count = held.inner, table.cells.height

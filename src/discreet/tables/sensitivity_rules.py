@@ -1,4 +1,4 @@
-"""Rules on how much of a cell belongs to few: (n, k) dominance, p%, p/q, and contributors who ask for protection.
+"""Sensitivity rules: how much of a cell belongs to few (dominance, p%, p/q), and how many are in it (thresholds).
 
 Percents are percents here, as in the offices' handbooks: ``PPercent(10)``, ``Dominance(1, 85)``. A rule is evaluated
 on the largest contributions of every published cell; see `discreet.numerics.dominance` for the definitions.
@@ -211,9 +211,6 @@ class RequestRule(_ShareRule):
             is_largest = (own > 0) & (own >= largest * (1 - _ROUNDING))
             found |= is_largest & (100 * own > percent * total * (1 + _ROUNDING))
         return found
-
-
-# Rules on how many are in a cell: thresholds, zeros and ones, contributors, and what groups give away.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Counts of many simulation runs: their mean and how sure it is, with the noise of rounding in it."""
+"""What simulations publish: means of counts over many runs and how sure they are, and who may see which product."""
 
 from __future__ import annotations
 
@@ -217,9 +217,8 @@ def repeated_by_chance(chance: float, runs: int) -> float:
     return float(np.power(chance, runs))
 
 
-# Who may see which product of a simulation or a data center? A small set of rules, level by level.
-#
-# Level ``inner`` is for few named people on an isolated machine, ``middle`` for contract users, ``outer`` for everybody.
+# Who may see which product of a simulation or a data center? Level ``inner`` is for few named people on an isolated
+# machine, ``middle`` for contract users, ``outer`` for everybody.
 
 
 @dataclass(frozen=True)

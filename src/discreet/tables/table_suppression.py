@@ -231,9 +231,6 @@ def _warn_of_gaps(case: Case) -> None:
         )
 
 
-# SuppressionResult: a table with its suppressed cells, what may go out of it, and the audit.
-
-
 PRIMARY, SECONDARY, HIDDEN = "primary", "secondary", "hidden"
 
 
