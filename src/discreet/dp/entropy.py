@@ -176,7 +176,7 @@ class Stream:
         return self.path[0] if self.path else "this release"
 
 
-# Every toss of a coin is made from uniform words of 64 bits by comparisons of whole numbers. Where a chance is a fraction, its
+# A coin is tossed with uniform words of 64 bits by comparisons of whole numbers. Where a chance is a fraction, its
 # first 64 binary digits are compared with a word; in the one case of 2^64 where they are equal the remaining digits
 # decide, in Python's whole numbers. Noise is made of such coins (`discreet.dp.samplers`), and so is a private choice.
 
