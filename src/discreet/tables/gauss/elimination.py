@@ -13,10 +13,20 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Integers
 from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
-from discreet.tables.gauss import problem
 from discreet.tables.gauss.elimination_runs import Outcome, run
 from discreet.tables.gauss.problem import (
+    ANY_SUM,
+    CONTRIBUTOR,
+    DEPENDENT,
+    FEW_CONTRIBUTORS,
+    PLAIN,
+    PRIMARY,
+    SUBSPACE,
+    SUBSPACE_STRICT,
     ZERO_METHODS,
+    ZERO_REUSED,
+    ZERO_SPACE,
+    ZERO_SUM,
     Problem,
     Roles,
     Sought,
@@ -35,12 +45,12 @@ from discreet.tables.gauss.problem import (
 )
 
 RULES = {
-    problem.PRIMARY: "reveals a primary cell",
-    problem.ZERO_SUM: "is a sum of zeros",
-    problem.ZERO_REUSED: "reuses zeros of another published cell",
-    problem.ZERO_SPACE: "consists of zeros",
-    problem.CONTRIBUTOR: "lets a contributor compute a primary cell",
-    problem.FEW_CONTRIBUTORS: "consists of one or two single contributors",
+    PRIMARY: "reveals a primary cell",
+    ZERO_SUM: "is a sum of zeros",
+    ZERO_REUSED: "reuses zeros of another published cell",
+    ZERO_SPACE: "consists of zeros",
+    CONTRIBUTOR: "lets a contributor compute a primary cell",
+    FEW_CONTRIBUTORS: "consists of one or two single contributors",
 }
 EQUAL = "is equal to a primary cell"
 
@@ -192,12 +202,12 @@ def secondary(
     )
     outcome = run(problem, progress)
 
-    verdict = np.full(x.shape[1], problem.DEPENDENT, dtype=np.int64)
+    verdict = np.full(x.shape[1], DEPENDENT, dtype=np.int64)
     verdict[turns] = outcome.verdict
     turn = np.zeros(x.shape[1], dtype=np.int64)
     turn[turns] = np.arange(len(turns))
     equals_primary = np.isin(first, first[roles.sensitive])
-    out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > problem.DEPENDENT)
+    out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > DEPENDENT)
     found = roles.ordered[out]
     reasons = [
         _equal(cell, roles, first)
@@ -205,7 +215,7 @@ def secondary(
         else _reason(cell, outcome, int(turn[first[cell]]), sought, names)
         for cell in found.tolist()
     ]
-    reasons += [Reason(cell, RULES[problem.ZERO_SPACE]) for cell in roles.converted.tolist()]
+    reasons += [Reason(cell, RULES[ZERO_SPACE]) for cell in roles.converted.tolist()]
     published = np.ones(x.shape[1], dtype=bool)
     published[np.concatenate([roles.sensitive, found, roles.hidden])] = False
     published[roles.forced] = True
@@ -266,8 +276,8 @@ def _problem(  # noqa: PLR0917
 
 def _method(zero_method: str, strict: bool) -> int:
     if zero_method == "subspace":
-        return problem.SUBSPACE_STRICT if strict else problem.SUBSPACE
-    return problem.ANY_SUM if zero_method == "any_sum" else problem.PLAIN
+        return SUBSPACE_STRICT if strict else SUBSPACE
+    return ANY_SUM if zero_method == "any_sum" else PLAIN
 
 
 def _equal(cell: int, roles: Roles, first: Integers) -> Reason:
