@@ -12,7 +12,7 @@ import pytest
 
 import discreet
 from discreet import Microdata, risk
-from discreet.core.caveats import WEIGHTS_UNUSED, Caveat, code_of, without
+from discreet.core.findings import WEIGHTS_UNUSED, Caveat, code_of, without
 from discreet.core.results import Measure
 
 SOURCE = Path(discreet.__file__).parent

@@ -13,8 +13,8 @@ from discreet import Microdata, attack
 from discreet.attack.attribute_inference import Secret, blind_guess, is_right
 from discreet.attack.singling_out_attack import at_size
 from discreet.attack.success import FEW_TRIES, NO_CONTROL, OVERLAP, SURE_CONTROL, WEAK_ATTACK
-from discreet.core.caveats import code_of
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
+from discreet.core.findings import code_of
 
 SIDES = (["pay", "job"], ["age", "hours", "town"])
 ATTACKS = {

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.attack.success import FEW_TRIES, NO_CONTROL, SURE_CONTROL, WEAK_ATTACK, Tally, excess, measured
-from discreet.core.caveats import code_of
 from discreet.core.errors import ParameterError
+from discreet.core.findings import code_of
 
 TALLIES = st.integers(1, 5_000).flatmap(
     lambda tries: st.integers(0, tries).map(lambda hits: Tally(float(hits), float(tries)))

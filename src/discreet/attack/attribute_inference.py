@@ -27,10 +27,10 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.findings import OfBenchmark
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata

@@ -23,9 +23,9 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.findings import OfBenchmark
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata

@@ -14,10 +14,10 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
+from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata

@@ -34,13 +34,12 @@ from discreet.attack.success import (
 )
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
-from discreet.core.caveats import Caveat
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import InputError
+from discreet.core.findings import Caveat, OfBenchmark
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata

@@ -23,8 +23,8 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure
-from discreet.core.caveats import Caveat
 from discreet.core.errors import InputError, ParameterError
+from discreet.core.findings import Caveat
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting

@@ -14,10 +14,10 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError
+from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import names_checked

@@ -22,8 +22,7 @@ from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
     from discreet.core.charts import Pictures
-    from discreet.core.findings import OfAdvice, OfReleases, OfSynthesis, OfWorst
-    from discreet.core.ready_studies import OfBenchmark, OfReleaseStudy
+    from discreet.core.findings import OfAdvice, OfBenchmark, OfReleases, OfReleaseStudy, OfSynthesis, OfWorst
     from discreet.core.results import Measure
 
 

@@ -5,12 +5,13 @@ The verbs of the front door read it from the cards, so that they know no measure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from discreet.core.results import Measure
+
 
 Side = Literal["utility", "risk"]
 """What a release costs its users, or what it gives away about people."""
@@ -185,3 +186,118 @@ class OfReleases:
     best_at: tuple[str, str] | None = None
     axis: MapAxis | None = None
     says_nothing: Callable[[Measure, Mapping[str, Measure]], bool] | None = None
+
+
+# Sentences that say when a number must not be trusted, with a code by which the program knows them.
+#
+# A caveat is a text like any other: it prints, sorts and goes into JSON as one. Where a measure must leave one out or a
+# study must pass one on, it asks for the code and never searches the sentence, which may be reworded any day.
+
+
+WEIGHTS_UNUSED = "weights unused"
+NEAR_COPIES = "near copies"
+
+
+class Caveat(str):
+    """A sentence with a code.
+
+    Examples
+    --------
+    >>> said = Caveat("Survey weights are not used here.", code=WEIGHTS_UNUSED)
+    >>> said.startswith("Survey"), said.code
+    (True, 'weights unused')
+    """
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, sentence: str, code: str) -> Self:
+        """Make a text of the sentence, and remember its code."""
+        made = super().__new__(cls, sentence)
+        made.code = code
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.code
+
+
+def code_of(caveat: str) -> str | None:
+    """Return the code of a caveat; a plain sentence has none."""
+    return caveat.code if isinstance(caveat, Caveat) else None
+
+
+def without(caveats: Iterable[str], code: str) -> list[str]:
+    """Leave the caveats of one code out.
+
+    Examples
+    --------
+    >>> without(["Mind the gap.", Caveat("No weights.", code=WEIGHTS_UNUSED)], WEIGHTS_UNUSED)
+    ['Mind the gap.']
+    """
+    return [caveat for caveat in caveats if code_of(caveat) != code]
+
+
+# How the studies that come ready-made ask a measure: of one release beside its original, and of many generators.
+
+
+Shape = Literal["file", "files", "linked tables"]
+"""What is released: one file, a folder of many, or a schema of linked tables."""
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """What is known of the release that is studied.
+
+    Attributes
+    ----------
+    shape
+        What is released.
+    roles
+        The roles of its columns.
+    group, slope, rules, population
+        The column of groups, the columns of a slope, the conditions on records, and the columns of a population.
+    target, holdout
+        Whether there is something to predict, and people who were not used to make the release.
+    """
+
+    shape: Shape
+    roles: Mapping[str, Any] = field(default_factory=dict)
+    group: str | None = None
+    slope: Sequence[str] = ()
+    rules: Sequence[str] = ()
+    population: Mapping[str, str] | None = None
+    target: bool = False
+    holdout: bool = False
+
+
+def always(facts: ReleaseFacts) -> Mapping[str, Any]:
+    """Ask without parameters, whatever is known."""
+    return {}
+
+
+@dataclass(frozen=True)
+class OfReleaseStudy:
+    """How the study of one release asks a measure.
+
+    Attributes
+    ----------
+    order
+        The place among the questions.
+    given
+        The parameters by what is known; None where it is not to be asked.
+    shapes
+        Of which releases it is asked.
+    """
+
+    order: int
+    given: Callable[[ReleaseFacts], Mapping[str, Any] | None] = always
+    shapes: Sequence[Shape] = ("file", "files", "linked tables")
+
+
+@dataclass(frozen=True)
+class OfBenchmark:
+    """That the study of many generators asks a measure beyond the usual ones, at which place and for which figures."""
+
+    order: int
+    figures: tuple[str, ...] = ()
+    better: Literal["lower", "higher"] | None = None

@@ -12,11 +12,10 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.core.caveats import WEIGHTS_UNUSED, Caveat
 from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
 from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, OfAdvice
+from discreet.core.findings import WEIGHTS_UNUSED, Beside, Caveat, OfAdvice
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown

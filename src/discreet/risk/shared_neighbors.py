@@ -17,8 +17,8 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnNames
 from discreet.core.errors import ParameterError
+from discreet.core.findings import OfBenchmark
 from discreet.core.parameters import checked
-from discreet.core.ready_studies import OfBenchmark
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata

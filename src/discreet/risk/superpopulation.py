@@ -10,12 +10,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.caveats import WEIGHTS_UNUSED, without
 from discreet.core.charts import Dots, Row
 from discreet.core.citations import JIANG_2022
 from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure

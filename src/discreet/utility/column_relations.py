@@ -17,9 +17,9 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, SNOKE_2018
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.progress import track
-from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Released, as_numbers

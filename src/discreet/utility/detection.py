@@ -10,9 +10,9 @@ import numpy as np
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfStudy, measure
-from discreet.core.caveats import NEAR_COPIES, Caveat
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
+from discreet.core.findings import NEAR_COPIES, Caveat
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure

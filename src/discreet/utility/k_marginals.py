@@ -15,9 +15,9 @@ from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.engine.grouping import Cutting
 from discreet.engine.shared_tables import shared_tables

@@ -18,9 +18,8 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ParameterError
-from discreet.core.findings import Beside, Finding, OfReleases, OfSynthesis, OfWorst
+from discreet.core.findings import Beside, Finding, OfReleases, OfReleaseStudy, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
-from discreet.core.ready_studies import OfReleaseStudy
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting

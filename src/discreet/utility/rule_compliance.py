@@ -17,8 +17,8 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
 from discreet.core.constraints import HoldsValues
 from discreet.core.errors import DiscreetError, ParameterError
+from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
-from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata

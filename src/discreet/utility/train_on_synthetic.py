@@ -14,9 +14,9 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.ready_studies import OfReleaseStudy, ReleaseFacts
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, plain_text

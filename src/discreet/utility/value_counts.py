@@ -16,8 +16,8 @@ from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
+from discreet.core.findings import OfReleaseStudy
 from discreet.core.parameters import checked
-from discreet.core.ready_studies import OfReleaseStudy
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Coding, Released

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet.core.cards import all_cards
 from discreet.core.errors import InputError, ParameterError, unknown_name
-from discreet.core.ready_studies import ReleaseFacts
+from discreet.core.findings import ReleaseFacts
 from discreet.workflow.evaluation.linked_releases import known_generators
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_data import DataSet
