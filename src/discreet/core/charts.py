@@ -6,15 +6,18 @@ make charts beside their own code, and `discreet.report` draws them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from discreet.core.detail_rows import finite, number
+import narwhals as nw
+
 from discreet.core.wording import percent, shown
 
 if TYPE_CHECKING:
     from discreet.core.results import Measure
+
 
 _MOST_WORDS = 40
 
@@ -295,15 +298,15 @@ class Map:
         return f"{self.title}. {self.axis}. {'; '.join([*told, *mark])}."
 
 
+def written(value: float, as_share: bool) -> str:
+    """Write a figure of a picture as a person reads it."""
+    return percent(value) if as_share and 0 <= value <= 1 else shown(value)
+
+
 Chart = Bars | Dots | Lines | Points | Grid | Contours | Map
 
 Pictures = Callable[["Measure", bool], Iterable[Chart]]
 """What draws an answer; the flag says whether the reader may see data values."""
-
-
-def written(value: float, as_share: bool) -> str:
-    """Write a figure of a picture as a person reads it."""
-    return percent(value) if as_share and 0 <= value <= 1 else shown(value)
 
 
 def figure_bars(
@@ -339,3 +342,39 @@ def part_shown(kept: Sequence[object], rows: Sequence[object]) -> str:
     (' (2 of 3)', '')
     """
     return f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
+
+
+# Rows of the detail tables of a measure, as findings and pictures need them.
+
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+
+def rows_of(measure: Measure | None, table: str, *needed: str) -> list[dict[str, Any]]:
+    """Return the rows of a (small) detail table; none where it is missing or lacks a needed column."""
+    if measure is None or table not in measure.detail:
+        return []
+    held = measure.detail[table]
+    if not set(needed) <= set(columns_of(held)):
+        return []
+    return list(gathered(nw.from_native(held)).iter_rows(named=True))
+
+
+def columns_of(table: Any) -> list[str]:
+    """Return the column names of a table of any engine."""
+    return list(nw.from_native(table).collect_schema())
+
+
+def gathered(frame: Frame) -> nw.DataFrame[Any]:
+    """Bring a (small) frame into memory."""
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def finite(value: Any) -> TypeGuard[int | float]:
+    """Say whether a value is a number that can be drawn."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def number(value: Any) -> float | None:
+    """Return a number that can be drawn, else None."""
+    return float(value) if finite(value) else None

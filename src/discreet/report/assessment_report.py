@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.cards import KeyNumber, card_of
-from discreet.core.charts import Chart
-from discreet.core.detail_rows import columns_of
+from discreet.core.charts import Chart, columns_of
 from discreet.core.figure_words import figures_of, label_of, title_of, worded
 from discreet.core.results import Assessment, Measure, Scenario
 from discreet.report import page_words

@@ -13,7 +13,7 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.core.detail_rows import Frame, gathered
+from discreet.core.charts import Frame, gathered
 from discreet.core.figure_words import heading_of, label_of, worded
 from discreet.core.values import plain
 

@@ -10,8 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from discreet.core.charts import Bars
-from discreet.core.detail_rows import Frame, columns_of, finite, gathered, rows_of
+from discreet.core.charts import Bars, Frame, columns_of, finite, gathered, rows_of
 from discreet.core.figure_words import is_share, label_of, words_at
 from discreet.core.results import Measure
 from discreet.report.ink import nice_step

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.core.cards import Figure, card_of
-from discreet.core.detail_rows import finite, rows_of
+from discreet.core.charts import finite, rows_of
 from discreet.core.figure_words import title_of, worded
 from discreet.core.results import Assessment, Measure, Step
 from discreet.core.value_gate import Declared, countable, holds_expressions, setting, settings_of

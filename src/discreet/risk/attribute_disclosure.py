@@ -15,10 +15,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
-from discreet.core.charts import Chart, Dots, Row, figure_bars, part_shown
+from discreet.core.charts import Chart, Dots, Row, figure_bars, finite, number, part_shown, rows_of
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure

@@ -21,9 +21,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars, Chart, Grid, Line, Lines
+from discreet.core.charts import Bars, Chart, Grid, Line, Lines, finite, number, rows_of
 from discreet.core.constraints import ColumnName, Public
-from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track

@@ -13,9 +13,20 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, OfPair, measure
-from discreet.core.charts import Bars, Chart, Dots, Grid, Line, Lines, Row, part_shown
+from discreet.core.charts import (
+    Bars,
+    Chart,
+    Dots,
+    Grid,
+    Line,
+    Lines,
+    Row,
+    finite,
+    number,
+    part_shown,
+    rows_of,
+)
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator

@@ -11,10 +11,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
-from discreet.core.charts import Bars, part_shown
+from discreet.core.charts import Bars, part_shown, rows_of
 from discreet.core.citations import KOLB_2024
 from discreet.core.constraints import ColumnName, ColumnNames, Public
-from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure

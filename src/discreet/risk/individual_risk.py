@@ -16,9 +16,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.core.charts import Bars
+from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked

@@ -20,10 +20,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure, pictured
-from discreet.core.charts import Point, Points
+from discreet.core.charts import Frame, Point, Points, columns_of, finite, gathered
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
-from discreet.core.detail_rows import Frame, columns_of, finite, gathered
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure

@@ -16,9 +16,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
-from discreet.core.charts import Bars, Chart, figure_bars
+from discreet.core.charts import Bars, Chart, figure_bars, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, Public
-from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.parameters import checked

@@ -13,9 +13,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Dots, Row
+from discreet.core.charts import Dots, Row, number, rows_of
 from discreet.core.constraints import ColumnNames, Public
-from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track

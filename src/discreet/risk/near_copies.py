@@ -10,8 +10,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
+from discreet.core.charts import rows_of
 from discreet.core.constraints import ColumnNames, Public
-from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked

@@ -16,9 +16,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
-from discreet.core.charts import Line, Lines
+from discreet.core.charts import Line, Lines, finite, number, rows_of
 from discreet.core.constraints import ColumnNames, Public
-from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked

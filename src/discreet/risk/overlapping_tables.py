@@ -15,10 +15,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
-from discreet.core.charts import Bars
+from discreet.core.charts import Bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import ColumnNames, Public
-from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track

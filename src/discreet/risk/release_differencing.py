@@ -16,9 +16,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
-from discreet.core.charts import Bars
+from discreet.core.charts import Bars, number
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
-from discreet.core.detail_rows import number
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure

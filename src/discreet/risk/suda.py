@@ -13,10 +13,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars
+from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import ColumnNames
-from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked

@@ -10,10 +10,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Dots, Row
+from discreet.core.charts import Dots, Row, finite, number, rows_of
 from discreet.core.citations import JIANG_2022
 from discreet.core.constraints import ColumnNames, HoldsValues
-from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked

@@ -16,9 +16,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars
+from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import ColumnNames
-from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure

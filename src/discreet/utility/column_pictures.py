@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from discreet.core.charts import Bars, Chart, Dots, Line, Lines, Row
-from discreet.core.detail_rows import finite, number, rows_of
+from discreet.core.charts import Bars, Chart, Dots, Line, Lines, Row, finite, number, rows_of
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 

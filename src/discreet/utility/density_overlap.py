@@ -12,9 +12,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import pictured
-from discreet.core.charts import Chart, Contours, Layer
+from discreet.core.charts import Chart, Contours, Layer, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure

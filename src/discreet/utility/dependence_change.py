@@ -13,9 +13,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
-from discreet.core.charts import Chart, Dots, Grid, Row
+from discreet.core.charts import Chart, Dots, Grid, Row, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked

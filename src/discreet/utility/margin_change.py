@@ -12,9 +12,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.charts import rows_of
 from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import ColumnName, ColumnNames, Public
-from discreet.core.detail_rows import rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked

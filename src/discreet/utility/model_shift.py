@@ -12,9 +12,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
-from discreet.core.charts import Chart, Dots, Row
+from discreet.core.charts import Chart, Dots, Row, number, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator

@@ -12,10 +12,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
-from discreet.core.charts import Bars, Chart, Line, Lines
+from discreet.core.charts import Bars, Chart, Line, Lines, finite, number, rows_of
 from discreet.core.citations import SNOKE_2018
 from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.detail_rows import finite, number, rows_of
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked

@@ -14,9 +14,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import pictured
-from discreet.core.charts import Chart, Line, Lines
+from discreet.core.charts import Chart, Line, Lines, number, rows_of
 from discreet.core.constraints import Public
-from discreet.core.detail_rows import number, rows_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track

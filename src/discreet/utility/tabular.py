@@ -9,10 +9,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
-from discreet.core.charts import Bars, Chart, Grid
+from discreet.core.charts import Bars, Chart, Grid, finite, rows_of
 from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.detail_rows import finite, rows_of
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.parameters import checked
