@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from discreet import Microdata, dp, protect, tables, utility
+from discreet.core.arrays import numbers_of
 from discreet.core.errors import DiscreetError, InputError, ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import function_hints
 from discreet.utility import ks_two_sample
 

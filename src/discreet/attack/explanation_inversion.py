@@ -13,9 +13,8 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers, called
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.number_arrays import called
 
 _ROUNDING = 1e-12
 

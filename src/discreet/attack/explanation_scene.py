@@ -14,9 +14,8 @@ from discreet import dp
 from discreet.attack.explanation_inversion import Feature, Inverse, features_of
 from discreet.attack.shapley import Explaining
 from discreet.attack.success import Tally, excess
-from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers, numbers_of
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 

@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers, numbers_of
 from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 

@@ -14,10 +14,9 @@ import polars as pl
 
 from discreet.attack.graph_convolution import GraphService, square_matrix
 from discreet.attack.success import RISK_FIGURES, Excess, Tally, Trial, warnings_of
-from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers, numbers_of, rows_of
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import InputError, ParameterError, unknown_name
-from discreet.core.number_arrays import numbers_of, rows_of
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import generator

@@ -18,10 +18,9 @@ import polars as pl
 from discreet.attack.membership_inference import LIRA, Scores, judged, roc_figures
 from discreet.attack.structural_attack import SACRO
 from discreet.attack.success import RISK_FIGURES, drawn, measured
-from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Flags, Floats, Integers, rows_of
 from discreet.core.cards import Figure, measure
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.number_arrays import rows_of
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator

@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Flags, Floats, Integers
+from discreet.core.arrays import Array, Flags, Floats, Integers, called, numbers_of
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import InputError, ParameterError, load_extra, unknown_name
-from discreet.core.number_arrays import called, numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 

@@ -23,10 +23,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats, called, numbers_of
 from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import called, numbers_of
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers, numbers_of
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 from discreet.core.wording import shown

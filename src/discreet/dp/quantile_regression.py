@@ -14,11 +14,10 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, numbers_of
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, settled, stands
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown

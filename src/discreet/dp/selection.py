@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.arrays import numbers_of
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy, settled
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.dp.calibration import rational_epsilon
 from discreet.dp.costs import Adjacency, Cost

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, numbers_of
 from discreet.core.constraints import Above
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.parties import as_frame

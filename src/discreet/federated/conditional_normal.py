@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, numbers_of
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import numbers_of
 
 LOG_2_PI = math.log(2 * math.pi)
 

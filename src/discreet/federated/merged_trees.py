@@ -15,9 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers, numbers_of
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.federated.parties import by_party
 

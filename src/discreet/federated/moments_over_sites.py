@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, numbers_of
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout

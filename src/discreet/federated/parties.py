@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, numbers_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.core.number_arrays import numbers_of
 from discreet.federated.leakage import Transcript
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, Asked, Message, ProtocolError, Reach, Request, Takes

@@ -14,10 +14,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Integers
+from discreet.core.arrays import Floats, Integers, numbers_of
 from discreet.core.constraints import Above, AtLeast, Share
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.protect.transition_matrices import local_epsilon, one_step_invariant, theta_for_epsilon
 

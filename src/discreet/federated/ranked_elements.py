@@ -14,9 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, numbers_of
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note

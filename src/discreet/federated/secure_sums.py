@@ -15,10 +15,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, numbers_of
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note, told_by_subsets

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats, rows_of
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import rows_of
 from discreet.core.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats, numbers_of
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, called
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import called
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure

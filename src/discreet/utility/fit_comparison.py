@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.arrays import called
 from discreet.core.cards import Figure, OfPair, measure, pictured
 from discreet.core.charts import Dots, Row, finite, rows_of
 from discreet.core.citations import SNOKE_2018
 from discreet.core.constraints import ColumnName
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
-from discreet.core.number_arrays import called
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, numbers_of
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.utility.combining_rules import combine

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, need_pairs, numbers_of
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.number_arrays import need_pairs, numbers_of
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.microdata import Microdata

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.core.arrays import need_pairs, numbers_of
 from discreet.core.errors import ParameterError
-from discreet.core.number_arrays import need_pairs, numbers_of
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown

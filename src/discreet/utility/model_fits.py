@@ -12,9 +12,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats, numbers_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
-from discreet.core.number_arrays import numbers_of
 from discreet.core.parameters import checked
 from discreet.microdata import Microdata, require_microdata
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, called, need_pairs, numbers_of, rows_of
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.number_arrays import called, need_pairs, numbers_of, rows_of
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator

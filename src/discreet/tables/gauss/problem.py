@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discreet.core.arrays import Array, Flags, Integers
+from discreet.core.arrays import Array, Flags, Integers, rows_of
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.number_arrays import rows_of
 from discreet.core.randomness import generator
 from discreet.core.wording import type_name
 
