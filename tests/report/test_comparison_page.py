@@ -8,7 +8,7 @@ from discreet import Microdata
 from discreet.core.cards import card_of
 from discreet.core.charts import Map, Place
 from discreet.core.errors import InputError
-from discreet.core.figure_words import SHARED
+from discreet.core.wording import SHARED
 from discreet.report.chapters import CHAPTERS
 from discreet.report.comparison_report import (
     map_of,

@@ -9,10 +9,9 @@ from rich.panel import Panel
 from rich.table import Table
 
 from discreet.cli.printing import plain
-from discreet.core.figure_words import title_of, worded
 from discreet.core.results import Assessment, Measure, Scenario
 from discreet.core.verdicts import Verdict
-from discreet.core.wording import shown
+from discreet.core.wording import shown, title_of, worded
 from discreet.workflow.comparison_results import ComparedRelease, Comparison
 
 

@@ -15,12 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.figure_words import is_percentage, signed, title_of
 from discreet.core.guarantees import CONFIDENTIAL
 from discreet.core.value_gate import gated
 from discreet.core.values import jsonable, plain
 from discreet.core.verdicts import Check, Figure, Unjudged, Verdict
-from discreet.core.wording import columns_not_judged, percent, shown
+from discreet.core.wording import columns_not_judged, is_percentage, percent, shown, signed, title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from discreet.core import index
+from discreet.core.cards import Figure, Place, card_of, in_words, new_cards
 
 _HUGE = 1e12
 
@@ -86,3 +89,225 @@ def type_name(dtype: Any) -> str:
     ('Enum', 'Int64')
     """
     return str(dtype).partition("(")[0]
+
+
+# What figures are called and how they are written: by the card of their measure, or by words that many share.
+
+
+SHARED = {
+    "A": Figure("Chance that a person of the population is matched to their record (A)", unit="share"),
+    "after": Figure("After"),
+    "all_suppressed": Figure("Records without a known key, in no group"),
+    "auc": Figure("Pairs of records ordered rightly (AUC)"),
+    "B": Figure("Chance that a record is matched to its person (B)", unit="share"),
+    "before": Figure("Before"),
+    "cells": Figure("Groups"),
+    "chosen": Figure("Chosen"),
+    "class": Figure("Group"),
+    "class_size": Figure("Group size"),
+    "classes": Figure("Groups"),
+    "classes_above": Figure("Groups above the threshold"),
+    "classes_below": Figure("Groups below the limit"),
+    "company": Figure("People like them who may be relied on"),
+    "copies": Figure("Copies"),
+    "difference": Figure("Change"),
+    "DiSCO": Figure("Told for certain by the release, and right (DiSCO)", unit="percent"),
+    "distance": Figure("Distance"),
+    "distinct": Figure("Different values"),
+    "expected_matches": Figure("Expected number of correct matches"),
+    "fit_seconds": Figure("Seconds to fit"),
+    "highest_risk": Figure("Highest chance", unit="share"),
+    "homogeneous_share": Figure("Share of records in groups with one sensitive value", unit="share"),
+    "k": Figure("Smallest group (k)"),
+    "key": Figure("Key"),
+    "keys": Figure("Keys"),
+    "m": Figure("Records in the group"),
+    "matched_share": Figure("Share with a match", unit="share"),
+    "max_size": Figure("Largest number of keys"),
+    "measure": Figure("Measure"),
+    "memory_mb": Figure("Memory on top, in megabytes"),
+    "missing": Figure(unit="share"),
+    "order": Figure("Number of columns"),
+    "other": Figure("And"),
+    "population": Figure("Group size in the population"),
+    "population_classes": Figure("Groups in the population"),
+    "population_size": Figure("Group size in the population"),
+    "population_uniques": Figure("People unique in the population"),
+    "records": Figure("Records"),
+    "records_above": Figure("Records in groups above the threshold"),
+    "records_above_threshold": Figure("Records above the risk threshold"),
+    "records_below": Figure("Records below the limit"),
+    "records_below_threshold": Figure("Records in groups below the threshold"),
+    "records_in_file": Figure("Records of the file"),
+    "records_left_out": Figure("Records left out (missing keys)"),
+    "replicated": Figure("Records alone in both files"),
+    "repU": Figure("Alone in both files (repU)", unit="percent"),
+    "sample_seconds": Figure("Seconds to draw a file"),
+    "sample_uniques": Figure("Records unique in the file"),
+    "sampling_fraction": Figure("Share of the population in the file", unit="share"),
+    "sensitive": Figure("Sensitive column"),
+    "share_above": Figure("Share of records in groups above the threshold", unit="share"),
+    "share_above_threshold": Figure("Share of records above the risk threshold", unit="share"),
+    "share_below_threshold": Figure("Share of records in groups below the threshold", unit="share"),
+    "size": Figure("Number of keys"),
+    "tables": Figure("Tables"),
+    "target": Figure("Column"),
+    "tau1": Figure("Records unique in file and population (tau1)"),
+    "tau2": Figure("Right matches on unique records (tau2)"),
+    "threshold": Figure("Threshold"),
+    "UiO": Figure("Alone in the original (UiO)", unit="percent"),
+    "UiOiS": Figure("Alone in the original and present in the release (UiOiS)", unit="percent"),
+    "UiS": Figure("Alone in the release (UiS)", unit="percent"),
+    "unique_matches": Figure("Unique records present in the release"),
+    "unique_records": Figure("Records alone in their group"),
+    "unique_share": Figure("Share of records alone in their group", unit="share"),
+    "uniques_original": Figure("Records alone in the original"),
+    "uniques_released": Figure("Records alone in the release"),
+    "variables": Figure("Table"),
+    "worst": Figure("The worse of A and B", unit="share"),
+}
+"""Figures, and columns of tables, that mean the same wherever they are found."""
+
+
+def title_of(name: str) -> str:
+    """Return the title of a measure, or its name in words where it has no card.
+
+    Examples
+    --------
+    >>> title_of("k_anonymity"), title_of("alpha_k"), title_of("reidentification")
+    ('k-anonymity', 'alpha-k', 'Re-identification')
+    """
+    card = card_of(name)
+    return card.title if card else in_words(name)
+
+
+def label_of(name: str, *, measure: str = "") -> str:
+    """Return the words for a figure (of a measure, where that matters) or a column of a detail table.
+
+    Examples
+    --------
+    >>> label_of("pue"), label_of("records_below_3"), label_of("some_figure")
+    ('Share of groups with one record (PUE)', 'Records in groups smaller than 3', 'Some figure')
+    """
+    for figure in _said(name, measure):
+        if figure.label:
+            return figure.label
+    start, _, end = name.rpartition("_")
+    if start == "records_below" and end.isdigit():
+        return f"Records in groups smaller than {end}"
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def heading_of(name: str, *, measure: str) -> str:
+    """Return the heading of a column in a table of a measure; a column need not be the figure of that name."""
+    card = card_of(measure)
+    own = card.columns.get(name) if card else None
+    return own.label if own and own.label else label_of(name)
+
+
+def figures_of(measure: str) -> Mapping[str, Figure]:
+    """Return the figures that the card of a measure speaks of, by name; none where it has no card."""
+    card = card_of(measure)
+    return card.figures if card else {}
+
+
+def words_at(place: Place, name: str, *, measure: str = "") -> str | None:
+    """Return what a figure is called at one place; None where it goes by its label there.
+
+    Examples
+    --------
+    >>> words_at("axis", "marketer"), words_at("axis", "pue"), words_at("rule", "cap_released", measure="attribution")
+    ('Average, marketer', None, 'right guesses from the release')
+    """
+    own = _own(name, measure)
+    if own is not None:
+        # What others call a figure of the same name does not count where its own measure speaks of it.
+        return own.words.get(place)
+    return next((figure.words[place] for figure in _said(name, "") if place in figure.words), None)
+
+
+def is_share(name: str, *, measure: str | None = None) -> bool:
+    """Say whether a figure is a share and reads best as a percentage.
+
+    Examples
+    --------
+    >>> is_share("unique_share"), is_share("k"), is_share("value", measure="uniqueness")
+    (True, False, True)
+    """
+    own = _own(name, measure)
+    if own is not None or name == "value":
+        return own is not None and own.unit == "share"
+    if "share" in name.split("_") or name.endswith("_risk"):
+        return True
+    return _unit_elsewhere(name) == "share"
+
+
+def is_percentage(name: str, *, measure: str | None = None) -> bool:
+    """Say whether a figure is held in percent, as readers of synthetic-data tables expect it.
+
+    Examples
+    --------
+    >>> is_percentage("repU"), is_percentage("unique_share"), is_percentage("value", measure="disclosure")
+    (True, False, True)
+    """
+    own = _own(name, measure)
+    if own is not None or name == "value":
+        return own is not None and own.unit == "percent"
+    return _unit_elsewhere(name) == "percent"
+
+
+def signed(name: str, figure: Any, *, measure: str | None = None) -> str:
+    """Write a figure as it is held: a fraction as a fraction, and a percentage with its sign.
+
+    Examples
+    --------
+    >>> signed("repU", 1.9), signed("unique_share", 0.048), signed("replicated", 38)
+    ('1.9 %', '0.048', '38')
+    """
+    is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
+    return f"{shown(figure)} %" if is_number and is_percentage(name, measure=measure) else shown(figure)
+
+
+def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
+    """Write a figure as a person reads it: shares in percent, other numbers as they are.
+
+    Examples
+    --------
+    >>> worded("unique_share", 0.253), worded("k", 3), worded("t", 0.123456), worded("pue", None)
+    ('25.3 %', '3', '0.1235', 'undefined')
+    >>> worded("repU", 0.45)
+    '0.45 %'
+    """
+    is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
+    if is_number and is_percentage(name, measure=measure):
+        return percent(figure / 100) if 0 <= figure <= 100 else signed(name, figure, measure=measure)
+    if is_number and is_share(name, measure=measure) and 0 <= figure <= 1:
+        return percent(figure)
+    return shown(figure)
+
+
+def _own(name: str, measure: str | None) -> Figure | None:
+    """Return what the card of the measure itself says about a figure."""
+    card = card_of(measure) if measure else None
+    return card.figure(name) if card else None
+
+
+def _unit_elsewhere(name: str) -> str:
+    """Return the unit of a figure whose measure does not speak of it."""
+    return next((figure.unit for figure in _said(name, "")), "")
+
+
+def _said(name: str, measure: str) -> Iterator[Figure]:
+    """Tell what is said about a figure: by its measure, by the words that many share, by the cards of others."""
+    own = _own(name, measure)
+    if own is not None:
+        yield own
+    if name == "value":
+        return
+    if name in SHARED:
+        yield SHARED[name]
+    elsewhere = index.figures().get(name)
+    if elsewhere is not None:
+        yield Figure(**elsewhere)
+    yield from (figure for card in new_cards() if (figure := card.figure(name)) is not None)

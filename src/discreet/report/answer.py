@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.core.figure_words import label_of, title_of, worded, words_at
 from discreet.core.results import Assessment
 from discreet.core.verdicts import Check, Unjudged
+from discreet.core.wording import label_of, title_of, worded, words_at
 from discreet.policy import MAIN
 from discreet.report.page_words import counted
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from discreet.core.cards import KeyNumber, card_of
 from discreet.core.charts import Chart, columns_of
-from discreet.core.figure_words import figures_of, label_of, title_of, worded
 from discreet.core.results import Assessment, Measure, Scenario
+from discreet.core.wording import figures_of, label_of, title_of, worded
 from discreet.report import page_words
 from discreet.report.answer import answer_of
 from discreet.report.chapters import chapters_of, leading_of

@@ -9,9 +9,8 @@ from typing import Any
 
 from discreet.core.cards import KeyNumber
 from discreet.core.charts import Chart, Grid, Lines, Map, Place
-from discreet.core.figure_words import is_percentage, label_of, title_of, worded
 from discreet.core.results import Assessment, Scenario
-from discreet.core.wording import shown
+from discreet.core.wording import is_percentage, label_of, shown, title_of, worded
 from discreet.report import page_words
 from discreet.report.answer import Answer, answer_of
 from discreet.report.assessment_report import Finding, Part, Section, parts_of

@@ -12,8 +12,8 @@ import polars as pl
 from discreet.core.cards import card_of
 from discreet.core.charts import Chart, Dots, Row
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.figure_words import label_of, title_of
 from discreet.core.value_gate import gated
+from discreet.core.wording import label_of, title_of
 from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, shortened
 from discreet.report.templating import rendered, written_page
 

@@ -14,8 +14,8 @@ from typing import Any
 import narwhals as nw
 
 from discreet.core.charts import Frame, gathered
-from discreet.core.figure_words import heading_of, label_of, worded
 from discreet.core.values import plain
+from discreet.core.wording import heading_of, label_of, worded
 
 RISK_ORDER: tuple[tuple[str, bool], ...] = (
     ("risk", True),

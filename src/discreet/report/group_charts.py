@@ -11,8 +11,8 @@ import narwhals as nw
 import numpy as np
 
 from discreet.core.charts import Bars, Frame, columns_of, finite, gathered, rows_of
-from discreet.core.figure_words import is_share, label_of, words_at
 from discreet.core.results import Measure
+from discreet.core.wording import is_share, label_of, words_at
 from discreet.report.ink import nice_step
 
 SIZE_GROUPS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 99), (100, math.inf))

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet.core.cards import card_of
-from discreet.core.figure_words import label_of
 from discreet.core.results import Assessment, Measure
 from discreet.core.value_gate import Declared, countable, setting, settings_of
 from discreet.core.values import jsonable
-from discreet.core.wording import percent, shown
+from discreet.core.wording import label_of, percent, shown
 
 ROLE_LABELS: dict[str, str] = {
     "keys": "Key",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.core.figure_words import label_of, title_of, worded
 from discreet.core.method_cards import works_behind
+from discreet.core.wording import label_of, title_of, worded
 from discreet.protect import Treatment
 from discreet.report import page_words, release_view
 from discreet.report.page_words import GLOSSARY, citations

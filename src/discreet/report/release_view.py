@@ -9,12 +9,11 @@ from typing import Any
 
 from discreet.core.cards import Figure, card_of
 from discreet.core.charts import finite, rows_of
-from discreet.core.figure_words import title_of, worded
 from discreet.core.results import Assessment, Measure, Step
 from discreet.core.value_gate import Declared, countable, holds_expressions, setting, settings_of
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Check
-from discreet.core.wording import percent, shown
+from discreet.core.wording import percent, shown, title_of, worded
 from discreet.protect import Treatment
 from discreet.report.answer import Answer, answer_of
 from discreet.report.excerpts import Excerpt

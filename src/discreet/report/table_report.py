@@ -14,10 +14,9 @@ import polars as pl
 
 from discreet._version import __version__
 from discreet.core.charts import Bars
-from discreet.core.figure_words import label_of, worded
 from discreet.core.guarantees import NOT_COMPARED
 from discreet.core.values import jsonable
-from discreet.core.wording import percent, shown
+from discreet.core.wording import label_of, percent, shown, worded
 from discreet.report.page_words import flat
 from discreet.report.templating import rendered, written_page
 from discreet.tables.table_protection import ProtectedTable

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.cards import Card, card_of
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.figure_words import title_of, worded
 from discreet.core.findings import MapAxis, Side
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Verdict
-from discreet.core.wording import columns_not_judged
+from discreet.core.wording import columns_not_judged, title_of, worded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
