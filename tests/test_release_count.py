@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from discreet import Microdata, synth
 from discreet.cli import app
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, most_tables
+from discreet.core.secret_keys import STICKS_TO_ONE_TABLE, ReleaseCount, most_tables
 from discreet.tables import CellKey, Table
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.core.errors.DiscreetWarning")

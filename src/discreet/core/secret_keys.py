@@ -6,9 +6,14 @@ release cannot average the noise away.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import hmac
+import json
 import os
-from collections.abc import Sequence
+import secrets
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +21,9 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import InputError, ParameterError
+from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
+from discreet.core.files.texts import parsed_json
 from discreet.core.values import canonical_text
 
 SHORTEST_KEY = 16
@@ -119,3 +126,146 @@ def definitions(
         if table.height
         else pl.Series("definition", [], dtype=pl.String)
     )
+
+
+# How many tables went out about the same people, where noise sticks to a table but not to the next one?
+#
+# Noise that is the same whenever the same table is asked for (cell keys, SynDiffix) is drawn anew for every other table.
+# Whoever adds up tables with one more column each gets the same counts again with other noise, and their mean comes to
+# the truth. A `ReleaseCount` is a file that remembers which tables went out, and refuses one too many.
+
+
+_FORMAT = "discreet count of releases 1"
+_PATIENCE = 10.0  # seconds that a count is waited for while another program enters a table
+OTHER_TABLES_DIFFER = (
+    "The noise belongs to one table: another table of the same people (one more column, a filter, another level) has "
+    "other noise, and the mean of many such tables comes to the true counts. Publish few tables of the same people."
+)
+STICKS_TO_ONE_TABLE = (
+    f"{OTHER_TABLES_DIFFER} To have them counted and limited, name count_file= (--set count_file=FILE)."
+)
+"""What is said where a table could be counted and is not."""
+
+
+def most_tables(variance: float) -> int:
+    """After how many tables the mean of their noise has a standard error of half a person.
+
+    Examples
+    --------
+    >>> most_tables(3.0), most_tables(0.1)
+    (12, 1)
+    """
+    return max(int(4 * variance), 1)
+
+
+class ReleaseCount:
+    """The tables that went out about the people of one data source, in a file.
+
+    Everything that is entered into one file counts as being about the same people: keep one file for each source,
+    beside the data and as confidential. The same table again has the same noise and is not counted anew.
+
+    Parameters
+    ----------
+    path
+        The file; made where it is not there.
+    limit
+        In how many different tables a column may be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> count = ReleaseCount(Path(tempfile.mkdtemp()) / "people.releases.json", limit=2)
+    >>> [count.enter([(b"one", ["age"])]), count.enter([(b"two", ["age", "sex"])]), count.enter([(b"one", ["age"])])]
+    [1, 2, 2]
+    >>> count.enter([(b"three", ["age", "job"])])
+    Traceback (most recent call last):
+    discreet.core.errors.ParameterError: 'age' would be in 3 different tables of the same people, and 2 are allowed: ...
+    """
+
+    def __init__(self, path: str | Path, limit: int) -> None:
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ParameterError("The limit of tables must be a whole number of 1 or more.")
+        self.path, self.limit = Path(path), limit
+
+    def enter(self, tables: Sequence[tuple[bytes, Sequence[str]]]) -> int:
+        """Enter tables, each by its content and its columns, all or none; say in how many a column of them is."""
+        with self._alone():
+            salt, known = self._read()
+            fresh = dict(known)
+            for content, columns in tables:
+                fresh[_keyed(salt, content)] = sorted(_keyed(salt, name.encode()) for name in columns)
+            most = 0
+            for name in dict.fromkeys(name for _, columns in tables for name in columns):
+                own = _keyed(salt, name.encode())
+                found = sum(own in columns for columns in fresh.values())
+                if found > self.limit and len(fresh) > len(known):
+                    raise ParameterError(
+                        f"'{name}' would be in {found:,} different tables of the same people, and {self.limit:,} are "
+                        "allowed: the mean of so many draws of noise comes to the true counts. Answer from a table "
+                        "that is out already, or raise most_tables if you accept that."
+                    )
+                most = max(most, found)
+            if fresh != known:
+                with replacing(self.path) as draft:
+                    document = {"format": _FORMAT, "salt": salt.hex(), "tables": fresh}
+                    draft.write_text(json.dumps(document), encoding="utf-8")
+        return most
+
+    def said(self, tables: Sequence[tuple[bytes, Sequence[str]]]) -> str:
+        """Enter tables, and say so in a sentence for whoever reads the result."""
+        return (
+            f"A column of it is now in {self.enter(tables):,} of at most {self.limit:,} different tables of these "
+            f"people ('{self.path.name}' counts them): the mean of more draws of noise would come to the true counts."
+        )
+
+    def _read(self) -> tuple[bytes, dict[str, list[str]]]:
+        if not self.path.exists():
+            return secrets.token_bytes(32), {}
+        try:
+            document = parsed_json(self.path.read_bytes())
+            if document["format"] != _FORMAT:
+                raise ValueError("another format")
+            known = {str(key): [str(name) for name in own] for key, own in document["tables"].items()}
+            return bytes.fromhex(document["salt"]), known
+        except Exception as error:
+            raise InputError(
+                f"'{self.path.name}' counts the tables that went out and cannot be read. Put it back from a copy; "
+                "until then nobody knows how many there were."
+            ) from error
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one program at a time enter a table, on every system."""
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                break
+            except FileExistsError as error:
+                if time.monotonic() > until:
+                    raise InputError(
+                        f"Another program is entering a table into '{self.path.name}'. If none is, delete "
+                        f"'{lock.name}'."
+                    ) from error
+                time.sleep(0.02)
+            except OSError as error:
+                raise InputError(
+                    f"The count of tables '{self.path.name}' cannot be written: its folder is missing or closed."
+                ) from error
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """Digest what a table is made of, so that the same table is known again."""
+    made = hashlib.sha256()
+    for part in parts:
+        made.update(len(part).to_bytes(8, "big") + part)
+    return made.digest()
+
+
+def _keyed(salt: bytes, text: bytes) -> str:
+    return hmac.new(salt, text, "sha256").hexdigest()

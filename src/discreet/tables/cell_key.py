@@ -17,8 +17,14 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import ColumnName, Entries, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
-from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
-from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
+from discreet.core.secret_keys import (
+    DEFAULT_VARIABLE,
+    STICKS_TO_ONE_TABLE,
+    ReleaseCount,
+    digest_of,
+    most_tables,
+    secret_key,
+)
 from discreet.dp.entropy import Stream
 from discreet.tables.record_keys import (
     KEYS,

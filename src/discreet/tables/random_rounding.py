@@ -18,8 +18,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, ColumnName, Public
 from discreet.core.errors import DiscreetWarning
-from discreet.core.release_count import OTHER_TABLES_DIFFER
-from discreet.core.secret_keys import DEFAULT_VARIABLE, secret_key
+from discreet.core.secret_keys import DEFAULT_VARIABLE, OTHER_TABLES_DIFFER, secret_key
 from discreet.dp.entropy import Stream
 from discreet.protect.stochastic_rounding import round_small_counts
 from discreet.tables.poisson import checked_counts

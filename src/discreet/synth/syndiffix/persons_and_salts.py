@@ -22,7 +22,7 @@ from discreet.core.errors import ColumnError, DiscreetWarning, InputError, Param
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.core.files.texts import parsed_json
-from discreet.core.release_count import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
+from discreet.core.secret_keys import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.values import canonical_text
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.modelled_columns import columns_of
