@@ -313,7 +313,7 @@ def _protected(
     ledger: Ledger | None,
     seed: int | None,
 ) -> ProtectedTable | SuppressionResult:
-    from discreet.core.described import made_from
+    from discreet.core.method_cards import made_from
     from discreet.tables import Suppression, TableProtection, primary
 
     if method == "suppression":

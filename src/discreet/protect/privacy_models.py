@@ -22,8 +22,8 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import Above, AtLeast, ColumnName, HoldsValues, Share
-from discreet.core.described import kebab
 from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.method_cards import kebab
 from discreet.core.parameters import typed_parameters
 from discreet.core.value_gate import name_in_documents
 from discreet.core.values import jsonable, named_among

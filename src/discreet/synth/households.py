@@ -11,9 +11,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.constraints import AtLeast
-from discreet.core.described import made_from
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.method_cards import method
+from discreet.core.method_cards import made_from, method
 from discreet.core.randomness import Seed
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import columns_named

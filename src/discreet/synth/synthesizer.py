@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.described import kebab, made_from, parameters_of
 from discreet.core.doors import Registry
 from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
 from discreet.core.files.texts import read_toml
 from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
+from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.one_thread import on_one_thread, one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator

@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Integers
-from discreet.core.described import kebab, made_from, parameters_of
 from discreet.core.doors import Registry
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import (
@@ -34,6 +33,7 @@ from discreet.core.guarantees import (
     settled,
     stands,
 )
+from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.one_thread import one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.described import made_from, parameters_of
 from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.method_cards import made_from, parameters_of
 from discreet.core.parameters import typed_parameters
 from discreet.core.value_gate import name_in_documents
 from discreet.dp.entropy import Words

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.described import nested
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.method_cards import nested
 from discreet.core.randomness import generator
 from discreet.core.value_gate import MARK, holds_values
 from discreet.microdata import Microdata, require_microdata

@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from discreet import engine
 from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.described import made_from, nested
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.method_cards import method
+from discreet.core.method_cards import made_from, method, nested
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.ledger import Ledger

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.described import nested
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.files.texts import parsed_toml
+from discreet.core.method_cards import nested
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import generator
 from discreet.io.naming import checked_name, filled_in

@@ -11,9 +11,9 @@ from inspect import isfunction
 from typing import Any
 
 from discreet.core.cards import Better, all_cards, card_of
-from discreet.core.described import nested
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.findings import NEAR_COPIES, code_of
+from discreet.core.method_cards import nested
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import generator
 from discreet.core.requests import FileRole, Request, Takes, ask_each, check_settings, takes_of
