@@ -8,7 +8,7 @@ from pyarrow import feather
 
 import discreet
 from discreet.core.errors import InputError
-from discreet.core.quiet_panics import quiet_panics
+from discreet.core.native_libraries import quiet_panics
 
 
 def test_an_arrow_file_of_months_is_refused_without_the_trace_of_the_engine(tmp_path, capfd):

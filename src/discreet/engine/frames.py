@@ -16,7 +16,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, is_panic, unpacked
-from discreet.core.quiet_panics import quiet_panics
+from discreet.core.native_libraries import quiet_panics
 from discreet.core.values import check_calendar
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata

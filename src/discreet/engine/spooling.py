@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet.core.errors import InputError
 from discreet.core.files.staging import staging
-from discreet.core.quiet_panics import quiet_panics
+from discreet.core.native_libraries import quiet_panics
 from discreet.engine.frames import passing_query
 from discreet.engine.rebuild import whole_frame
 from discreet.microdata import Microdata

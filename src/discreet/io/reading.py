@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from discreet.core.errors import ColumnError, InputError, ParameterError, is_panic, unknown_name
-from discreet.core.quiet_panics import quiet_panics
+from discreet.core.native_libraries import quiet_panics
 from discreet.core.roles import ROLES, Roles
 from discreet.core.values import check_calendar
 from discreet.io.delimited import scan_delimited

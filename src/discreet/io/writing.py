@@ -24,8 +24,8 @@ from discreet.core.files.atomic import (
 )
 from discreet.core.files.inputs import Place, check_apart, is_same, place_of
 from discreet.core.files.journals import PartsManifest, digest_of
+from discreet.core.native_libraries import quiet_panics
 from discreet.core.progress import track
-from discreet.core.quiet_panics import quiet_panics
 from discreet.engine.spooling import (
     as_polars,
     as_query,

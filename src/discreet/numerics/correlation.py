@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 
 _STEPS = 300
 _SETTLED = 1e-5

@@ -25,7 +25,7 @@ from discreet.core.doors import Registry
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
 from discreet.core.method_cards import kebab, method_card, parameters_of
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Release, Step

@@ -17,7 +17,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata

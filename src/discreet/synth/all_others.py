@@ -14,7 +14,7 @@ from discreet.core.arrays import Floats
 from discreet.core.constraints import Above, AtLeast, Between, HoldsValues, Public
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.method_cards import method
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.core.randomness import Seed
 from discreet.core.results import Measure
 from discreet.core.roles import Columns

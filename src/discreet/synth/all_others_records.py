@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.synth.all_others_models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others_selection import select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm

@@ -23,7 +23,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import replacing
 from discreet.core.files.journals import PartsManifest, digest_of
 from discreet.core.files.staging import scratch_folder
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.core.progress import track
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata

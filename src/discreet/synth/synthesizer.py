@@ -24,7 +24,7 @@ from discreet.core.errors import DiscreetError, InputError, ParameterError, gave
 from discreet.core.files.texts import read_toml
 from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
 from discreet.core.method_cards import kebab, made_from, parameters_of
-from discreet.core.one_thread import on_one_thread, one_thread
+from discreet.core.native_libraries import on_one_thread, one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.roles import Roles

@@ -34,7 +34,7 @@ from discreet.core.guarantees import (
     stands,
 )
 from discreet.core.method_cards import kebab, made_from, parameters_of
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Detail, Measure, Step

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.core.randomness import generator
 from discreet.synth.preflighting.preflight_findings import Finding, Look
 

@@ -14,7 +14,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
-from discreet.core.one_thread import one_thread
+from discreet.core.native_libraries import one_thread
 from discreet.core.progress import track
 from discreet.expressions import parse
 from discreet.microdata import Microdata
