@@ -44,7 +44,7 @@ from typing import Any
 
 from discreet.core.cards import card_of
 from discreet.core.errors import InputError, ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.results import Scenario
 from discreet.core.verdicts import Check
 from discreet.core.wording import title_of, worded, words_at

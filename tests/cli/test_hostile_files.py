@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import discreet as package
 from discreet.core.errors import ColumnError, DiscreetError, InputError
-from discreet.core.files.texts import DEEPEST, parsed_json, parsed_toml
+from discreet.core.files.untrusted import DEEPEST, parsed_json, parsed_toml
 from discreet.core.values import check_calendar
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from discreet.core.errors import InputError
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path):

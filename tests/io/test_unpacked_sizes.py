@@ -13,8 +13,8 @@ import pytest
 import discreet
 from discreet import Microdata, dp, outputs
 from discreet.core.errors import DiscreetError, InputError
-from discreet.core.files import archives
-from discreet.core.files.texts import parsed_json, parsed_toml
+from discreet.core.files import untrusted
+from discreet.core.files.untrusted import parsed_json, parsed_toml
 from discreet.hierarchy import Hierarchy
 from discreet.policy import Policy
 from discreet.synth import Independent, load
@@ -45,7 +45,7 @@ def test_a_workbook_that_unpacks_without_end_is_refused_though_it_lies_about_it(
     path = workbook(tmp_path / "people.xlsx", blown=blown, lying=lying)
     if not lying:
         assert discreet.read(path).schema
-    monkeypatch.setattr(archives, "_ALWAYS_TAKEN", 1 << 20)
+    monkeypatch.setattr(untrusted, "_ALWAYS_TAKEN", 1 << 20)
     with pytest.raises(InputError, match="unpacks to more than"):
         discreet.read(path)
     assert outputs.check(path).status != "pass"
@@ -57,7 +57,7 @@ def test_a_model_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     assert load(path)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as box:
         box.writestr("parts/more.npy", b"\0" * (4 << 20))
-    monkeypatch.setattr(archives, "_ALWAYS_TAKEN", 1 << 20)
+    monkeypatch.setattr(untrusted, "_ALWAYS_TAKEN", 1 << 20)
     tracemalloc.start()
     with pytest.raises(InputError, match="unpacks to more than"):
         load(path)
@@ -67,7 +67,7 @@ def test_a_model_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("members", [1, 3])
 def test_a_gzipped_text_that_unpacks_without_end_is_refused(tmp_path, monkeypatch, members):
-    monkeypatch.setattr(archives, "_ALWAYS_TAKEN_TEXT", 64 << 20)
+    monkeypatch.setattr(untrusted, "_ALWAYS_TAKEN_TEXT", 64 << 20)
     path = tmp_path / "people.csv.gz"
     block = b"1,2\n" * 4_000_000
     with path.open("wb") as file:

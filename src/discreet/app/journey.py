@@ -16,7 +16,7 @@ from typing import Any
 from discreet.app.jobs import Job, Lane
 from discreet.app.refusals import RefusedError
 from discreet.core.errors import InputError
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.core.randomness import fresh_seed
 from discreet.core.roles import ROLES
 from discreet.core.value_gate import holds_values

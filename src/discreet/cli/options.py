@@ -140,7 +140,7 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
     >>> settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
     {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
     """
-    from discreet.core.files.texts import parsed_toml
+    from discreet.core.files.untrusted import parsed_toml
 
     found = {}
     for item in given or ():

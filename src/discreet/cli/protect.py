@@ -194,7 +194,7 @@ def _check_parts(parts: Path | None, others: dict[str, Any], *, resume: bool) ->
 
 def _steps(plan: str | None, steps: list[str] | None) -> Plan:
     """Read the plan from its file or from the steps on the command line."""
-    from discreet.core.files.texts import parsed_toml
+    from discreet.core.files.untrusted import parsed_toml
     from discreet.protect import Plan
 
     if plan is not None:

@@ -133,7 +133,7 @@ def synthesize_linked(
 
 def plan_of_tables(plan: Path | None) -> dict[str, Any]:
     """Read how the tables of a schema are to be synthesized, as ``discreet preflight --schema`` writes it."""
-    from discreet.core.files.texts import read_toml
+    from discreet.core.files.untrusted import read_toml
 
     if plan is None:
         return {}

@@ -23,7 +23,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.core.values import canonical_text
 
 SHORTEST_KEY = 16

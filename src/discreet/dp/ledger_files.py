@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError
-from discreet.core.files.texts import parsed_toml, read_toml
+from discreet.core.files.untrusted import parsed_toml, read_toml
 from discreet.dp.costs import Cost
 from discreet.io.fingerprints import check_unchanged
 from discreet.microdata import Microdata

@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.core.arrays import Array
 from discreet.core.errors import DiscreetError, InputError
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 
 _LENGTH = struct.Struct(">I")
 _KINDS = {name: np.dtype(name).newbyteorder("<") for name in ("float64", "int64", "uint64", "bool")}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import InputError, ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
 from discreet.federated.layouts import Group, Layout, begun_by_another
 from discreet.federated.messages import MAIN

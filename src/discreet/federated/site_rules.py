@@ -18,7 +18,7 @@ import numpy as np
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.files.atomic import replacing
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.dp.calibration import checked_epsilon
 from discreet.dp.ledger import SUFFIX
 from discreet.federated.messages import ALONE, COORDINATOR, MAIN, MOST_BYTES, ProtocolError

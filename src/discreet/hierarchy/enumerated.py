@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.inputs import note_read
-from discreet.core.files.texts import named_separator
+from discreet.core.files.untrusted import named_separator
 from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.hierarchy.algebra import TOP, Hierarchy

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError, unknown_name
-from discreet.core.files.archives import check_gzip
-from discreet.core.files.texts import named_separator
+from discreet.core.files.untrusted import check_gzip, named_separator
 
 MISSING_TOKENS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", ".")
 SEPARATORS = (",", ";", "\t", "|")

@@ -29,7 +29,7 @@ from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError, unknown_name
 from discreet.core.files.atomic import replacing
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.roles import ROLES, Roles
 from discreet.io.naming import bare_name, check_no_data
 from discreet.microdata import Microdata

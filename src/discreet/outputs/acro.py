@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import DiscreetError, InputError
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.outputs.check_results import CheckResult, Finding, Status, worst
 from discreet.outputs.finished_files import figures_of, judged, nearly_the_same
 from discreet.outputs.finished_grids import read_grids

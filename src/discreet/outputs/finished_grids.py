@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.io.excel import check_extent
 
 _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.errors import DiscreetError
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.outputs.check_results import Finding
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.checks.models_and_tests import check_dof, check_per_unit

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.files.inputs import note_read
-from discreet.core.files.texts import parsed_json, read_toml
+from discreet.core.files.untrusted import parsed_json, read_toml
 from discreet.core.parameters import typed_parameters
 
 Negative = Literal["review", "absolute"]

@@ -24,7 +24,7 @@ from discreet._version import __version__
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files import atomic
 from discreet.core.files.atomic import replacing
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.io.delimited import guarded
 from discreet.outputs.check_results import Finding, Status, worst
 from discreet.outputs.finished_files import judged

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from discreet.core.constraints import Public
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.guarantees import PART_OF_A_PLAN
 from discreet.core.parameters import check
 from discreet.core.progress import track

@@ -25,10 +25,9 @@ import numpy as np
 import polars as pl
 
 from discreet.core.errors import InputError, gave_up
-from discreet.core.files.archives import check_archive
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import check_archive, parsed_json
 from discreet.io.naming import check_no_data
 from discreet.synth.methods.method import all_methods
 from discreet.synth.model_codec import Kind, Parts, decoded, encoded, name_in

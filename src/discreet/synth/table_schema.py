@@ -17,7 +17,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.method_cards import made_from
 from discreet.microdata import Microdata
 

@@ -19,7 +19,7 @@ from discreet import engine
 from discreet.core.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.files.journals import append_line, lines_of
 from discreet.core.files.staging import scratch_folder
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.engine import Missing

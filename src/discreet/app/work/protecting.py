@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.core.errors import DiscreetError, ParameterError
-from discreet.core.files.texts import parsed_toml
+from discreet.core.files.untrusted import parsed_toml
 from discreet.core.results import Assessment, Release
 from discreet.microdata import Microdata
 from discreet.policy import Policy

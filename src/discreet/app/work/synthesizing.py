@@ -94,7 +94,7 @@ def make_copies(
 
 
 def _rules(text: str) -> dict[str, Any]:
-    from discreet.core.files.texts import parsed_toml
+    from discreet.core.files.untrusted import parsed_toml
 
     with caused_by("rules"):
         try:

@@ -16,7 +16,7 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.constraints import Above, AtLeast, Entries, HoldsValues, Public, Share
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.method_cards import made_from, method
 from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track

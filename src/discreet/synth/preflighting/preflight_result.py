@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.randomness import Seed, generator
 from discreet.core.value_gate import MARK, gated, holds_values, is_withheld
 from discreet.core.values import jsonable

@@ -17,7 +17,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.files.atomic import replacing_folder
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.core.method_cards import made_from, method, parameters_of
 from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track

@@ -21,7 +21,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.core.secret_keys import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.values import canonical_text
 from discreet.microdata import Microdata, require_microdata

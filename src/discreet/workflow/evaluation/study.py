@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
-from discreet.core.files.texts import read_toml
+from discreet.core.files.untrusted import read_toml
 from discreet.core.parameters import check, check_fields
 from discreet.microdata import Microdata
 from discreet.protect import Treatment

@@ -16,7 +16,7 @@ from typing import Any
 from discreet._version import __version__
 from discreet.core.errors import DiscreetError, DiscreetWarning, InputError
 from discreet.core.files.journals import append_line, lines_of
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.core.randomness import generator
 from discreet.core.values import jsonable
 from discreet.microdata import Microdata

@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.core.files.texts import parsed_toml
+from discreet.core.files.untrusted import parsed_toml
 from discreet.core.method_cards import nested
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import generator
