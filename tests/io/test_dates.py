@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import read, write
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
-from discreet.io.dates import Wanted, dates_of
+from discreet.io.column_types import Wanted, dates_of
 
 DAYS = [date(1990, 12, 31), date(1985, 2, 3), date(2001, 10, 20)]
 

@@ -25,8 +25,17 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
-from discreet.io.column_types import TYPES, kinds_of, typed
-from discreet.io.dates import Wanted, dates_of, has_time, parsed, question_of_order, wanted_dates
+from discreet.io.column_types import (
+    TYPES,
+    Wanted,
+    dates_of,
+    has_time,
+    kinds_of,
+    parsed,
+    question_of_order,
+    typed,
+    wanted_dates,
+)
 from discreet.io.dialect import (
     Dialect,
     detect,

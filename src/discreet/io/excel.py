@@ -16,8 +16,7 @@ import polars as pl
 
 from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, unknown_name
 from discreet.core.files.untrusted import check_archive
-from discreet.io.column_types import kinds_of, typed
-from discreet.io.dates import dates_of, parsed, question_of_order, wanted_dates
+from discreet.io.column_types import dates_of, kinds_of, parsed, question_of_order, typed, wanted_dates
 from discreet.io.dialect import MISSING_TOKENS
 
 _MOST_ROWS = 1_048_575

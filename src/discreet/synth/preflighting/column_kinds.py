@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
-from discreet.io.dates import Wanted, dates_of
+from discreet.io.column_types import Wanted, dates_of
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.preflighting.preflight_findings import (
     CONFIDENCES,

@@ -9,7 +9,7 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
-from discreet.io.dates import parsed
+from discreet.io.column_types import parsed
 from discreet.microdata import Microdata
 from discreet.synth.methods.method import Method
 from discreet.synth.methods.observed_values import Collinear, Near
