@@ -20,8 +20,7 @@ from discreet.policy import MAIN
 from discreet.risk import near_copies, neighbors
 from discreet.synth import Sequential
 from discreet.workflow.comparison import compare
-from discreet.workflow.comparison_results import Alignment
-from discreet.workflow.shortcomings import worst_of
+from discreet.workflow.comparison_results import Alignment, worst_of
 
 LEVELS = (0.001, 0.01, 0.05, 0.1, 1.0)
 NOISES = (0.0, 0.001, 0.01)

@@ -13,8 +13,7 @@ from discreet.core.results import Detail, Measure
 from discreet.protect import DropIdentifiers, Plan
 from discreet.utility import dependence, information_loss
 from discreet.workflow import document_plan
-from discreet.workflow.comparison_results import Alignment
-from discreet.workflow.shortcomings import findings_of, worst_of
+from discreet.workflow.comparison_results import Alignment, findings_of, worst_of
 
 
 def people(rows=400, seed=1):

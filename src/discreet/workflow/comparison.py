@@ -21,11 +21,10 @@ from discreet.pairs.side_by_side import check_precision
 from discreet.policy import MAIN, Policy
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
-from discreet.workflow.comparison_results import ComparedRelease, Comparison
+from discreet.workflow.comparison_results import ComparedRelease, Comparison, worst_of
 from discreet.workflow.pair_questions import PairCase, PairQuestion, by_name, chosen
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.policy_judgment import cases_of, check_policy, held_against
-from discreet.workflow.shortcomings import worst_of
 
 OneRelease = Microdata | Release | Sequence[Microdata]
 _MISSING = ("category", "drop")
