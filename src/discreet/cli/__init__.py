@@ -34,8 +34,7 @@ from discreet.cli.preflight import preflight
 from discreet.cli.printing import BAD_INPUT, DEFECT, say_paragraph
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
-from discreet.cli.search import search
-from discreet.cli.suggest import suggest
+from discreet.cli.suggest import search, suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
 from discreet.core.errors import DiscreetError, DiscreetWarning, gave_up
