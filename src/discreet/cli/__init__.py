@@ -19,7 +19,6 @@ import typer
 from discreet._version import __version__
 from discreet.cli.app import open_page
 from discreet.cli.assess import assess
-from discreet.cli.attack import attack
 from discreet.cli.budget import budget
 from discreet.cli.compare import compare
 from discreet.cli.dp import dp
@@ -28,12 +27,12 @@ from discreet.cli.federated import federated
 from discreet.cli.finish import finish
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
+from discreet.cli.one_measure import attack, risk
 from discreet.cli.outputs import outputs
 from discreet.cli.places import in_one_run
 from discreet.cli.preflight import preflight
 from discreet.cli.printing import BAD_INPUT, DEFECT, say_paragraph
 from discreet.cli.protect import protect
-from discreet.cli.risk import risk
 from discreet.cli.suggest import search, suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
