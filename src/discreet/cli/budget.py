@@ -14,6 +14,7 @@ from discreet.core.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.dp import Ledger
 
+
 budget = typer.Typer(
     name="budget",
     help="How much privacy of a data source is left? One budget for all releases with a guarantee.",
@@ -157,3 +158,58 @@ def _show(ledger: Ledger, *, json: bool) -> None:
     say(ledger.meaning)
     if ledger.closed:
         say("The ledger is closed: nothing more may be published from this source.")
+
+
+# Which privacy budget does a command spend from? Never that of another file, and none beside that of the file.
+
+
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
+]
+
+
+def opened(ledger: Path | None, file: str) -> Ledger | None:
+    """Read the ledger that an answer from a file is to be paid from.
+
+    A ledger of another file is refused, and so is any other than the one that lies beside the file, where there is one.
+    """
+    from discreet.dp import Ledger
+
+    if ledger is None:
+        _refuse_beside(file, None)
+        return None
+    found = Ledger.load(ledger, source=file if Path(file).is_file() else None)
+    _refuse_beside(file, ledger)
+    return found
+
+
+def refuse_unpaid(guarantee: str | None, ledger: Path | None, file: str) -> None:
+    """Refuse a release with a guarantee that no ledger knows of, although one lies beside the file.
+
+    For commands most of whose methods claim nothing: whether one does is known when it is done, before it is written.
+    """
+    if guarantee is not None and ledger is None:
+        _refuse_beside(file, None)
+
+
+def _refuse_beside(file: str, ledger: Path | None) -> None:
+    own = _beside(file)
+    if own is not None and (ledger is None or not own.samefile(ledger)):
+        raise ParameterError(
+            f"A privacy budget lies beside the file, '{own.name}', and would not know of this release. Spend from it: "
+            f"--ledger {own}."
+        )
+
+
+def _beside(file: str) -> Path | None:
+    """The ledger that lies beside a file; one of other content is refused, for the file may have been changed."""
+    from discreet.dp import Ledger
+
+    if not file or not Path(file).is_file():
+        return None
+    place = Ledger.place_beside(file)
+    if not place.exists():
+        return None
+    Ledger.load(place, source=file)
+    return place if Ledger.load(place).source else None

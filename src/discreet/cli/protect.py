@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options, spending
+from discreet.cli import budget, options
 from discreet.cli.printing import end_by, say
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
@@ -54,7 +54,7 @@ def protect(
         list[str] | None,
         typer.Option("--record-key", help="Columns that tell the records apart, by which random steps draw."),
     ] = None,
-    ledger: spending.LedgerFile = None,
+    ledger: budget.LedgerFile = None,
     log: Annotated[Path | None, typer.Option("--log", help="Write the public log (JSON).")] = None,
     internal_log: Annotated[
         Path | None,
@@ -121,7 +121,7 @@ def protect(
         if not found.meets:
             end_by([False])
         steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
-    paid = None if ledger is None else spending.opened(ledger, source.file)
+    paid = None if ledger is None else budget.opened(ledger, source.file)
     report = None
     if html or policy:
         report = _documented(
@@ -145,7 +145,7 @@ def protect(
             progress=not json,
         )
     if not dry_run:
-        spending.refuse_unpaid(release.guarantee, ledger, source.file)
+        budget.refuse_unpaid(release.guarantee, ledger, source.file)
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options, spending
+from discreet.cli import budget, options
 from discreet.cli.attacked_synthesis import (
     judged_synthesis,
     limited,
@@ -114,7 +114,7 @@ def synthesize(
     save_plan: Annotated[
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
-    ledger: spending.LedgerFile = None,
+    ledger: budget.LedgerFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -233,7 +233,7 @@ def synthesize(
                 data, policy, chosen, n=rows, copies=copies, seed=seed, progress=not json
             )
             fitted = judged.fitted
-        spending.refuse_unpaid(fitted.guarantee, ledger, source.file)
+        budget.refuse_unpaid(fitted.guarantee, ledger, source.file)
     seconds_fit = time.perf_counter() - began
     began = time.perf_counter()
     if judged is not None:
@@ -357,7 +357,7 @@ def _fitted(
             "--ledger takes models with a guarantee that enter their price, as --method mst or --method aim."
         )
     return chosen.fit(  # type: ignore[call-arg]
-        data, seed=seed, progress=progress, ledger=spending.opened(ledger, file)
+        data, seed=seed, progress=progress, ledger=budget.opened(ledger, file)
     )
 
 
