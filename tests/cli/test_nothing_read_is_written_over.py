@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from discreet.cli import app
-from discreet.cli.places import WRITTEN, WRITTEN_BY
+from discreet.cli.options import WRITTEN, WRITTEN_BY
 
 READ = {
     "policy": "policy.html",
@@ -83,7 +83,7 @@ OUTPUTS = [
 
 
 def test_every_option_that_writes_is_known_to_be_one():
-    """A new option whose help says that it writes comes with a line in `discreet.cli.places`."""
+    """A new option whose help says that it writes comes with a line in `discreet.cli.options`."""
     told = re.compile(r"\b[Ww]rite\b|\bWhere .* (goes?|go|is written)|Parquet parts|Keep finished")
     unknown = [
         (words, one.name)

@@ -28,8 +28,8 @@ from discreet.cli.finish import finish
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.one_measure import attack, risk
+from discreet.cli.options import in_one_run
 from discreet.cli.outputs import outputs
-from discreet.cli.places import in_one_run
 from discreet.cli.preflight import preflight
 from discreet.cli.printing import BAD_INPUT, DEFECT, say_paragraph
 from discreet.cli.protect import protect
