@@ -9,7 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.cli.several_tables import refuse_others
+from discreet.cli.synthesized_files import refuse_others
 from discreet.core.errors import ParameterError
 
 

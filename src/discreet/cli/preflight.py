@@ -9,8 +9,8 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.cli.several_tables import refuse_others
 from discreet.cli.source import Source, takes_source
+from discreet.cli.synthesized_files import refuse_others
 
 
 @takes_source(optional=True)

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import budget, options
-from discreet.cli.attacked_synthesis import (
+from discreet.cli.printing import end_by, say
+from discreet.cli.source import Source, takes_source
+from discreet.cli.synthesized_files import (
     judged_synthesis,
     limited,
+    plan_of_tables,
+    refuse_others,
+    release_tables,
     summary_of,
+    synthesize_linked,
     verdicts_of,
     why_not_attacked,
     write_page,
 )
-from discreet.cli.printing import end_by, say
-from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
-from discreet.cli.source import Source, takes_source
 from discreet.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
