@@ -62,8 +62,8 @@ async def test_a_bad_file_says_what_is_wrong_and_can_be_read_another_way(tmp_pat
 
 
 async def test_roles_are_changed_one_by_one_and_many_at_once(people, tmp_path, monkeypatch):
-    from discreet.app.pages.columns_page import set_role
-    from discreet.app.pages.file_page import read
+    from discreet.app.columns_page import set_role
+    from discreet.app.file_page import read
 
     async with opened(tmp_path, monkeypatch) as (user, desk):
         journey = desk.begin(str(people))
@@ -83,7 +83,7 @@ async def test_roles_are_changed_one_by_one_and_many_at_once(people, tmp_path, m
 
 
 async def test_five_hundred_columns_are_found_and_set_together(tmp_path, monkeypatch):
-    from discreet.app.pages.file_page import read
+    from discreet.app.file_page import read
 
     wide = tmp_path / "wide.csv"
     names = [f"item{i}" for i in range(498)]
@@ -111,7 +111,7 @@ async def test_five_hundred_columns_are_found_and_set_together(tmp_path, monkeyp
 
 
 async def test_figures_follow_the_keys_on_the_page_of_the_risk(people, tmp_path, monkeypatch):
-    from discreet.app.pages.file_page import read
+    from discreet.app.file_page import read
 
     async with opened(tmp_path, monkeypatch) as (user, desk):
         journey = desk.begin(str(people))
@@ -128,7 +128,7 @@ async def test_figures_follow_the_keys_on_the_page_of_the_risk(people, tmp_path,
 
 
 async def test_a_policy_that_is_not_there_is_refused_beside_the_policy(people, tmp_path, monkeypatch):
-    from discreet.app.pages.file_page import read
+    from discreet.app.file_page import read
 
     async with opened(tmp_path, monkeypatch) as (user, desk):
         journey = desk.begin(str(people))
@@ -142,7 +142,7 @@ async def test_a_policy_that_is_not_there_is_refused_beside_the_policy(people, t
 
 
 async def test_a_file_that_changes_on_disk_is_noticed(people, tmp_path, monkeypatch):
-    from discreet.app.pages.file_page import read
+    from discreet.app.file_page import read
 
     async with opened(tmp_path, monkeypatch) as (user, desk):
         journey = desk.begin(str(people))

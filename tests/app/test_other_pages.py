@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from app.conftest import opened, settled, texts_of, until
 
-from discreet.app.pages import file_page, outputs_page, synthesize_page, tables_page
+from discreet.app import file_page, outputs_page, synthesize_page, tables_page
 
 pytestmark = pytest.mark.asyncio
 
@@ -303,7 +303,7 @@ async def test_a_table_takes_its_levels_from_a_dropped_file_and_its_text_to_copy
 
 
 async def test_a_file_that_needs_no_plan_is_judged_and_released(tmp_path, monkeypatch):
-    from discreet.app.pages import release_page
+    from discreet.app import release_page
 
     plain = tmp_path / "plain.csv"
     pl.DataFrame({"sex": ["f", "m"] * 60, "pay": [10 + i // 2 for i in range(120)]}).write_csv(plain)

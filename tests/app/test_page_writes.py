@@ -145,7 +145,7 @@ def test_what_another_journey_has_open_is_left_alone_too(people, tmp_path):
 
 @pytest.mark.asyncio
 async def test_the_pages_tables_and_synthesize_leave_the_original_alone(people, tmp_path, monkeypatch):
-    from discreet.app.pages import file_page, tables_page
+    from discreet.app import file_page, tables_page
 
     before = people.read_bytes()
     async with opened(tmp_path, monkeypatch) as (user, desk):

@@ -7,8 +7,8 @@ import json
 import pytest
 from app.conftest import opened, settled, texts_of
 
+from discreet.app import file_page, protect_page, release_page
 from discreet.app.forms import FORMS
-from discreet.app.pages import file_page, protect_page, release_page
 from discreet.app.work.protecting import plan_of
 
 LOOSE = 'name = "Pairs"\n[rules]\n"k_anonymity.k" = { at_least = 2 }\n'

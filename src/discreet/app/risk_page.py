@@ -7,11 +7,11 @@ from typing import Any
 from nicegui import ui
 
 from discreet.app import widgets
+from discreet.app.columns_page import live_figures, set_role
 from discreet.app.desk import Desk
 from discreet.app.forms import policy_choice
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
-from discreet.app.pages.columns_page import live_figures, set_role
 
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
@@ -171,7 +171,7 @@ def _scenario(journey: Journey, scenario: dict[str, Any], *, several: bool) -> N
 
 
 def _take(journey: Journey, steps: list[dict[str, Any]]) -> None:
-    from discreet.app.pages.protect_page import take
+    from discreet.app.protect_page import take
 
     take(journey, steps, "Took over the steps that the assessment advises.")
     ui.navigate.to(f"/{journey.number}/protect")

@@ -86,7 +86,7 @@ def _codes(journey: Journey) -> None:
 
 
 def _read_missing(journey: Journey, tokens: list[str]) -> None:
-    from discreet.app.pages.file_page import read
+    from discreet.app.file_page import read
 
     told = [*(journey.reading.get("missing") or journey.found["reading"].get("missing") or ()), *tokens]
     journey.reading = {**journey.reading, "missing": list(dict.fromkeys(told))}

@@ -352,8 +352,6 @@ def _onward(journey: Journey) -> None:
 
 
 # The risk-utility map: every plan that was tried is a point that can be pressed, and says what it is.
-
-
 MEETS = {True: "meets the policy", False: "does not meet it", None: "not all judged"}
 _CLOSE = (0.06, 0.09)  # points nearer than these shares of the picture, across and upward, are one point
 _TONES = {True: "pass", False: "fail", None: "open"}
