@@ -97,8 +97,8 @@ async def opened(folder: Path, monkeypatch=None):
 
     from discreet.app import frame, journey
     from discreet.app.desk import Desk, PrivateFolder
+    from discreet.app.frame import root_of
     from discreet.app.guard import Door, Guard
-    from discreet.app.routes import root_of
 
     if monkeypatch is not None:
         monkeypatch.setattr(journey, "Lane", ThreadLane)

@@ -88,7 +88,7 @@ def run(desk: Desk, host: str, port: int, *, idle: float, show: bool, **certific
     """Run the server for a desk until it is interrupted."""
     from nicegui import app, background_tasks, core, ui
 
-    from discreet.app.routes import root_of
+    from discreet.app.frame import root_of
 
     app.add_static_files("/assets", Path(__file__).parent / "assets")
     app.add_middleware(Guard, door=desk.door)
