@@ -68,7 +68,7 @@ class ThreadLane:
         self.bench = Bench()
 
     async def do(self, job):
-        from discreet.app.refusals import RefusedError
+        from discreet.app.jobs import RefusedError
         from discreet.app.worker import answered
 
         job.lane, job.state, job.began = self, "running", 0.0

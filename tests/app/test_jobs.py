@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("nicegui", reason="the extra 'app' (NiceGUI) is not installed")
 
-from discreet.app.jobs import MOST_WORKERS, Job, Lane
-from discreet.app.refusals import RefusedError
+from discreet.app.jobs import MOST_WORKERS, Job, Lane, RefusedError
 
 
 @pytest.mark.asyncio

@@ -14,11 +14,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from discreet.app.refusals import RefusedError
+from discreet.core.errors import DiscreetError
 
 State = Literal["waiting", "running", "done", "refused", "failed", "cancelled"]
 _LONGEST_ANSWER = 256 * 1024 * 1024
@@ -232,3 +233,45 @@ def in_words(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} minutes"
     return f"{round(seconds / 3600)} hours"
+
+
+# Which field of a form does a refusal belong to? The work says it; the page puts the sentence there.
+
+
+class RefusedError(Exception):
+    """What the library refused, or what went wrong, said to the person at the page.
+
+    ``field`` names the field it belongs to; empty where it belongs to the whole action.
+    """
+
+    def __init__(self, sentence: str, field: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.field = field
+
+
+@contextmanager
+def caused_by(field: str) -> Iterator[None]:
+    """Mark what the library refuses in here as caused by one field of the page; the innermost mark counts.
+
+    Examples
+    --------
+    >>> from discreet.core.errors import ParameterError
+    >>> try:
+    ...     with caused_by("policy"):
+    ...         raise ParameterError("There is no such policy.")
+    ... except ParameterError as error:
+    ...     print(field_of(error))
+    policy
+    """
+    try:
+        yield
+    except DiscreetError as error:
+        if not field_of(error):
+            error.field = field  # type: ignore[attr-defined]
+        raise
+
+
+def field_of(error: BaseException) -> str:
+    """Return the field that an error was caused by; empty where none was named."""
+    return str(getattr(error, "field", ""))

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from discreet.app.jobs import Job, Lane
-from discreet.app.refusals import RefusedError
+from discreet.app.jobs import Job, Lane, RefusedError
 from discreet.core.errors import InputError
 from discreet.core.files.untrusted import parsed_json
 from discreet.core.randomness import fresh_seed

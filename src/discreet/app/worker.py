@@ -18,7 +18,7 @@ import time
 import warnings
 from typing import IO, Any
 
-from discreet.app.refusals import field_of
+from discreet.app.jobs import field_of
 from discreet.app.work import TASKS
 from discreet.core.errors import DiscreetError, DiscreetWarning, gave_up
 from discreet.core.files.inputs import note_read, one_run

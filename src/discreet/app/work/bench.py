@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import engine
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.core.errors import InputError
 from discreet.core.files.inputs import note_read
 from discreet.io import read, sidecar_path

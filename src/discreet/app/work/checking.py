@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench
 from discreet.core.errors import DiscreetError, InputError
 from discreet.outputs import Package, append_decision, check_many, verify_register

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.files.untrusted import parsed_toml

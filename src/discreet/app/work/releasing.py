@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench, note_source
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of

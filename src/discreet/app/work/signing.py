@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.core.errors import ParameterError
 
 _DECISIONS = ("release", "conditions", "no")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.releasing import asked_at_once, comparison_view
 from discreet.core.errors import ParameterError

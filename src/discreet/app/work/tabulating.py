@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.app.refusals import caused_by
+from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.signing import check_signed
 from discreet.core.errors import ParameterError
