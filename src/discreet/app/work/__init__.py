@@ -2,7 +2,7 @@
 
 # Which module knows how to do which task. Nothing else can be asked for.
 TASKS = {
-    "open_file": "discreet.app.work.reading",
+    "open_file": "discreet.app.work.bench",
     "live_figures": "discreet.app.work.measuring",
     "assess_file": "discreet.app.work.measuring",
     "suggest_plan": "discreet.app.work.protecting",
@@ -15,6 +15,6 @@ TASKS = {
     "protect_table": "discreet.app.work.tabulating",
     "check_outputs": "discreet.app.work.checking",
     "decide_output": "discreet.app.work.checking",
-    "show_budget": "discreet.app.work.budgeting",
-    "open_budget": "discreet.app.work.budgeting",
+    "show_budget": "discreet.app.work.bench",
+    "open_budget": "discreet.app.work.bench",
 }

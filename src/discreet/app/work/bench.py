@@ -10,11 +10,13 @@ from typing import Any
 
 from discreet import engine
 from discreet.app.jobs import caused_by
-from discreet.core.errors import InputError
+from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.inputs import note_read
-from discreet.io import read, sidecar_path
+from discreet.dp import Ledger
+from discreet.io import options_for, read, sidecar_path
 from discreet.io.naming import is_address, parsed_address
 from discreet.microdata import Microdata
+from discreet.workflow import inspect
 
 
 @dataclass
@@ -88,3 +90,95 @@ def stamp_of(place: str) -> list[int] | None:
     except OSError:
         return None
     return [found.st_size, found.st_mtime_ns]
+
+
+# What is in this file? How it was read, and which role each column may have.
+
+
+def open_file(bench: Bench, *, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a file and propose roles; no value of the data is in the answer."""
+    data = bench.file(source, again=True)
+    found = inspect(data)
+    return {
+        "name": data.metadata.source,
+        "rows": found.rows,
+        "checksum": data.metadata.checksum,
+        "stamp": stamp_of(source["place"]),
+        "reading": _plainly(data.metadata.reading),
+        "options": list(options_for(source["place"])),
+        "columns": found.to_dict()["columns"],
+        "proposal": found.proposal.to_dict(),
+        "about_keys": found._about_keys() if found.key_distinction is not None else "",
+        "codes": {name: list(codes) for name, codes in found.codes.items()},
+        "labels": dict(data.metadata.column_labels),
+        "saved_roles": _saved_roles(source["place"]),
+    }
+
+
+def _plainly(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what can be said about the reading in a word; texts that mark missing values are settings, not data."""
+    return {
+        name: list(value) if isinstance(value, tuple | set | frozenset) else value
+        for name, value in reading.items()
+        if isinstance(value, str | int | float | bool | list | tuple | dict)
+    }
+
+
+def _saved_roles(place: str) -> dict[str, Any] | None:
+    """Return the roles somebody has saved beside the file, if they did."""
+    from pathlib import Path
+
+    from discreet.core.errors import DiscreetError
+    from discreet.io import load_roles
+
+    if is_address(place) or not (path := sidecar_path(Path(place))).is_file():
+        return None
+    try:
+        return load_roles(path).to_dict()
+    except DiscreetError:
+        return None
+
+
+# The privacy budget of a file: what was spent on it, what is left, and what that promises.
+
+
+def show_budget(bench: Bench, *, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what the ledger beside the file holds; nothing where there is none."""
+    place = source["place"]
+    if is_address(place) or not Ledger.place_beside(place).is_file():
+        return {"there": False}
+    with caused_by("ledger"):
+        return _view(Ledger.load(Ledger.place_beside(place), source=place))
+
+
+def open_budget(
+    bench: Bench, *, source: Mapping[str, Any], epsilon: float | None, delta: float, unit: str
+) -> dict[str, Any]:
+    """Set the budget of a file, once; the ledger lies beside it."""
+    with caused_by("epsilon"):
+        if epsilon is None:
+            raise ParameterError("Give epsilon: the budget of all releases together.")
+        return _view(Ledger.beside(Path(source["place"]), float(epsilon), float(delta or 0.0), unit=unit))
+
+
+def _view(ledger: Ledger) -> dict[str, Any]:
+    epsilon, delta = ledger.budget
+    spent = ledger.spent
+    return {
+        "there": True,
+        "epsilon": epsilon,
+        "delta": delta,
+        "spent": spent.epsilon,
+        "left": ledger.left,
+        "meaning": ledger.meaning,
+        "unproved": ledger.unproved,
+        "closed": ledger.closed,
+        "records": [
+            {
+                name: str(row[name])
+                for name in ("release", "time", "mechanism", "epsilon", "purpose")
+                if name in row
+            }
+            for row in ledger.table().iter_rows(named=True)
+        ],
+    }
