@@ -12,7 +12,6 @@ from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench, note_source
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of
-from discreet.app.work.signing import check_signed
 from discreet.core.cards import all_cards
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import make_folder, replacing_folder
@@ -222,3 +221,29 @@ def _documented(
         report = document_plan(data, plan_of(steps), rules, seed=seed, progress=True, show_values=show_values)
     bench.made["report"] = (key, report)
     return report
+
+
+# May a decision be written down as it was taken? Who decides, and why against what was found.
+
+
+_DECISIONS = ("release", "conditions", "no")
+
+
+def check_signed(signed: Mapping[str, str], *, clears: bool | None, otherwise: str) -> None:
+    """Refuse a decision without a name, conditions that are not stated, and a release against what was found.
+
+    ``clears`` says whether nothing stands against a release; ``otherwise`` is the sentence for when something does.
+    """
+    with caused_by("signed"):
+        decision = signed.get("decision", "")
+        if not decision and not signed.get("name"):
+            return
+        if decision not in _DECISIONS:
+            raise ParameterError("Choose a decision: release, release with conditions, or do not release.")
+        if not signed.get("name", "").strip():
+            raise ParameterError("A decision needs the name of whoever decides.")
+        stated = signed.get("remarks", "").strip()
+        if decision == "conditions" and not stated:
+            raise ParameterError("State the conditions under remarks.")
+        if decision == "release" and clears is not True and not stated:
+            raise ParameterError(f"{otherwise} Say under remarks why it goes out.")

@@ -12,7 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.app.jobs import caused_by
 from discreet.app.work.bench import Bench
-from discreet.app.work.signing import check_signed
+from discreet.app.work.releasing import check_signed
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import check_target, replacing_together
 from discreet.core.values import canonical_text
