@@ -18,7 +18,7 @@ from discreet.cli import app
 from discreet.core import cards
 from discreet.core.cards import all_cards, card_of, load_cards
 from discreet.core.wording import heading_of, label_of, words_at
-from discreet.report.chapters import CHAPTERS
+from discreet.report.page_words import CHAPTERS
 from discreet.report.plots import charts_of
 from discreet.workflow.catalog import catalog
 from discreet.workflow.evaluation import Metric

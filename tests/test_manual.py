@@ -18,7 +18,7 @@ from discreet import protect, risk, synth, utility
 from discreet.cli import main
 from discreet.core.cards import card_of
 from discreet.protect import Plan, Treatment
-from discreet.report.chapters import CHAPTERS
+from discreet.report.page_words import CHAPTERS
 
 DOCS = Path(__file__).parents[1] / "docs"
 TREATMENTS = {"remove_replicated_uniques"}

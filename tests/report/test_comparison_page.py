@@ -9,7 +9,6 @@ from discreet.core.cards import card_of
 from discreet.core.charts import Map, Place
 from discreet.core.errors import InputError
 from discreet.core.wording import SHARED
-from discreet.report.chapters import CHAPTERS
 from discreet.report.comparison_report import (
     map_of,
     releases_of,
@@ -17,6 +16,7 @@ from discreet.report.comparison_report import (
     side_by_side,
     write_comparison,
 )
+from discreet.report.page_words import CHAPTERS
 from discreet.report.plots import draw_charts
 from discreet.workflow.comparison import compare
 from discreet.workflow.pair_questions import by_name

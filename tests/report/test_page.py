@@ -12,7 +12,7 @@ from discreet.core.results import Assessment, Measure, Scenario
 from discreet.core.verdicts import Check, Verdict
 from discreet.policy import Rule
 from discreet.report import render_assessment, write_assessment
-from discreet.report.chapters import chapters_of
+from discreet.report.page_words import chapters_of
 
 from .page_structure import read_page
 from .sample import HOSTILE, SECRET, assessment

@@ -257,7 +257,7 @@ class Card:
     headline
         What its headline value counts.
     chapter, place, leading
-        The chapter of a report (`discreet.report.chapters`), the place in it, and whether it is shown with its picture
+        The chapter of a report (`discreet.report.page_words`), the place in it, and whether it is shown with its picture
         at once.
     work
         What must be in memory.

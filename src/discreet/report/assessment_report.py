@@ -13,10 +13,16 @@ from discreet.core.charts import Chart, columns_of
 from discreet.core.results import Assessment, Measure, Scenario
 from discreet.core.wording import figures_of, label_of, title_of, worded
 from discreet.report import page_words
-from discreet.report.answer import answer_of
-from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, variable_excerpt
-from discreet.report.page_words import GLOSSARY, citations, flat, known_columns
+from discreet.report.page_words import (
+    GLOSSARY,
+    answer_of,
+    chapters_of,
+    citations,
+    flat,
+    known_columns,
+    leading_of,
+)
 from discreet.report.plots import charts_of
 from discreet.report.templating import rendered, written_page
 

@@ -12,10 +12,9 @@ from discreet.core.charts import Chart, Grid, Lines, Map, Place
 from discreet.core.results import Assessment, Scenario
 from discreet.core.wording import is_percentage, label_of, shown, title_of, worded
 from discreet.report import page_words
-from discreet.report.answer import Answer, answer_of
 from discreet.report.assessment_report import Finding, Part, Section, parts_of
 from discreet.report.excerpts import Excerpt
-from discreet.report.page_words import GLOSSARY, citations
+from discreet.report.page_words import GLOSSARY, Answer, answer_of, citations
 from discreet.report.templating import rendered, written_page
 from discreet.workflow.comparison_results import Axis, ComparedRelease, Comparison
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from discreet.core.cards import card_of
 from discreet.core.results import Assessment, Measure
 from discreet.core.value_gate import Declared, countable, setting, settings_of
 from discreet.core.values import jsonable
-from discreet.core.wording import label_of, percent, shown
+from discreet.core.verdicts import Check, Unjudged
+from discreet.core.wording import label_of, percent, shown, title_of, worded, words_at
+from discreet.policy import MAIN
 
 ROLE_LABELS: dict[str, str] = {
     "keys": "Key",
@@ -82,8 +85,6 @@ def counted(count: int, noun: str, several: str | None = None) -> str:
 
 
 # What fixes an assessment: the file, the settings of its measures, the policy and the run itself.
-
-
 def file_facts(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what is known about the file, as pairs of words."""
     facts = [
@@ -206,8 +207,6 @@ def _spaced(name: Any) -> str:
 
 
 # Where each measure comes from, so that a reader can check the method.
-
-
 def citations(measures: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the citations of the named measures that have one, in the order given, each measure once.
 
@@ -218,3 +217,208 @@ def citations(measures: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """
     cards = {name: card_of(name) for name in dict.fromkeys(measures)}
     return {name: card.references for name, card in cards.items() if card and card.references}
+
+
+# The verdict in plain words, rule by rule.
+
+
+_MOST_REASONS = 5
+_RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not checked")}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rule of the policy, ready to be shown."""
+
+    rule: str
+    scenario: str
+    limit: str
+    found: str
+    reason: str
+    state: str
+    mark: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The verdict: its state (``pass``, ``fail``, ``open`` or ``none``), mark, heading, reasons and rules."""
+
+    state: str
+    mark: str
+    heading: str
+    sentence: str
+    reasons: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def answer_of(assessment: Assessment) -> Answer:
+    """Say whether the file meets the policy, and why not."""
+    verdict = assessment.verdict
+    if verdict is None:
+        return Answer(
+            "none",
+            "–",
+            "No verdict: no policy was named",
+            "The report shows the risk. To get a verdict, assess the file again and name a policy.",
+            (),
+            (),
+        )
+    rows = (*(_row(check) for check in verdict.checks), *(_open_row(rule) for rule in verdict.unjudged))
+    heading = verdict.heading.replace(f"'{verdict.policy}'", f"“{verdict.policy}”")
+    left = f" Not judged here: {verdict.left}." if verdict.unjudged else ""
+    count = len(verdict.checks)
+    if verdict.failed:
+        broken = [check for check in verdict.checks if check.passed is False]
+        undecided = [check for check in verdict.checks if check.passed is None]
+        sentence = f"{len(broken)} of {counted(count, 'rule')} of the policy {_is(len(broken))} not met."
+        if undecided:
+            rest = "could not be checked, which counts as not met"
+            sentence = (
+                f"{sentence} {counted(len(undecided), 'rule')} {rest}."
+                if broken
+                else (f"No rule is broken, but {len(undecided)} of {counted(count, 'rule')} {rest}.")
+            )
+        return Answer("fail", "✗", heading, sentence + left, _reasons([*broken, *undecided]), rows)
+    if verdict.unjudged:
+        held = f"{counted(count, 'rule')} {_is(count)} met. " if count else ""
+        sentence = f"{held}That clears nothing yet.{left}"
+        return Answer("open", "?", heading, sentence, tuple(verdict.left_lines), rows)
+    sentence = f"All {counted(count, 'rule')} of the policy {_is(count)} met."
+    return Answer("pass", "✓", heading, sentence, (), rows)
+
+
+def _reasons(checks: list[Check]) -> tuple[str, ...]:
+    first = tuple(check.reason for check in checks[:_MOST_REASONS])
+    more = len(checks) - len(first)
+    return (*first, f"and {more} more; the table below has them all") if more else first
+
+
+def _row(check: Check) -> Row:
+    state, mark, result = _RESULTS[check.passed]
+    figure = words_at("axis", check.figure) or label_of(check.figure, measure=check.measure)
+    found = worded(check.figure, check.actual, measure=check.measure) if check.actual is not None else "–"
+    rule = title_of(check.measure)
+    if check.figure != "value" and figure.lower() != rule.lower():
+        rule = f"{rule}: {figure[:1].lower()}{figure[1:]}"
+    return Row(rule, check.scenario, check.limit, found, check.reason, state, mark, result)
+
+
+def _open_row(rule: Unjudged) -> Row:
+    measure, _, figure = rule.rule.partition(".")
+    named = (
+        f"{title_of(measure)}: {label_of(figure, measure=measure).lower()}" if figure else title_of(measure)
+    )
+    return Row(
+        named, MAIN, rule.limit, "–", f"It needs {rule.needs}; {rule.way_out}", "open", "?", "Not judged"
+    )
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+# The order in which a reader meets the measures: by the question behind them, not by their names.
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One plain question; which measures answer it, and in which order, is said on their cards."""
+
+    slug: str
+    question: str
+    introduction: str
+
+
+CHAPTERS = (
+    Chapter(
+        "margins",
+        "Is each column still what it was?",
+        "A column that is wrong by itself is wrong in every table and every model, so columns come first.",
+    ),
+    Chapter(
+        "pairs",
+        "Do columns still hang together?",
+        "Two columns can each be right and yet have lost each other. Look for a column that is bad with all others: it "
+        "went wrong by itself.",
+    ),
+    Chapter(
+        "joint",
+        "Can the files be told apart as a whole?",
+        "A model tries to tell released records from real ones. The harder that is, the more the release says what the "
+        "original says, also where no table of two columns looks.",
+    ),
+    Chapter(
+        "specific",
+        "Would analyses come to the same answers?",
+        "A release is good or bad for something. These are the analyses that were named.",
+    ),
+    Chapter(
+        "found",
+        "Can someone be found?",
+        "Someone who knows the keys of a person looks for the record that fits. The fewer records fit, the surer "
+        "the find.",
+    ),
+    Chapter(
+        "learned",
+        "Can something be learned without finding them?",
+        "A person need not be found to be harmed: where everyone who looks like them has the same value, the value "
+        "is known.",
+    ),
+    Chapter(
+        "attackers",
+        "What three attackers could do",
+        "The European opinion on anonymization asks three questions: can somebody be singled out, can records of one "
+        "person be linked, and can something be inferred about somebody? Here each is tried, by a program that has the "
+        "release and what an attacker might know, against the people in the file and against others who are not in it. "
+        "What succeeds against those, too, is general knowledge; only what goes beyond is risk.",
+    ),
+    Chapter(
+        "population",
+        "What about the population?",
+        "The file may hold only some of the people it could be about. Whoever is alone in it need not be alone among "
+        "all of them.",
+    ),
+    Chapter(
+        "keys",
+        "Which keys drive it?",
+        "Keys do not weigh the same. Those that stand on top are the ones to make coarser first.",
+    ),
+    Chapter(
+        "rebuilt",
+        "What could be rebuilt from what is shown?",
+        "Tables, explanations of predictions and answers of a service are made from records, and a program can try to "
+        "go back. What it finds is held against what it would find without the person it looks for.",
+    ),
+)
+
+OTHER = Chapter("other", "What else was found?", "Measures that fit under none of the questions above.")
+
+
+def chapters_of(names: Iterable[str]) -> list[tuple[Chapter, tuple[str, ...]]]:
+    """Sort measures into chapters, each in the order of its chapter; unknown ones come last.
+
+    Examples
+    --------
+    >>> [(chapter.slug, names) for chapter, names in chapters_of(["new", "t_closeness", "l_diversity"])]
+    [('learned', ('l_diversity', 't_closeness')), ('other', ('new',))]
+    """
+    held: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        card = card_of(name)
+        held.setdefault(card.chapter if card and card.chapter else OTHER.slug, []).append(name)
+    return [
+        (chapter, tuple(sorted(held[chapter.slug], key=_place)))
+        for chapter in (*CHAPTERS, OTHER)
+        if chapter.slug in held
+    ]
+
+
+def leading_of(names: Sequence[str]) -> list[str]:
+    """Choose the measures of a chapter that are shown with their pictures at once: the first where none leads."""
+    return [name for name in names if (card := card_of(name)) and card.leading] or list(names[:1])
+
+
+def _place(name: str) -> int:
+    card = card_of(name)
+    return card.place if card else 0

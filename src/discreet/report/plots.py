@@ -17,7 +17,6 @@ from discreet.core.cards import pictures_of
 from discreet.core.charts import Bars, Chart, Contours, Dots, Lines, Map, Points
 from discreet.core.errors import ParameterError
 from discreet.core.results import Measure
-from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.group_charts import of_groups
 from discreet.report.ink import (
     COLOR_VARIABLES,
@@ -37,6 +36,7 @@ from discreet.report.ink import (
     lines_height,
     points_height,
 )
+from discreet.report.page_words import chapters_of, leading_of
 from discreet.report.risk_utility_map import draw_places, map_height
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from discreet.core.values import jsonable
 from discreet.core.verdicts import Check
 from discreet.core.wording import percent, shown, title_of, worded
 from discreet.protect import Treatment
-from discreet.report.answer import Answer, answer_of
 from discreet.report.excerpts import Excerpt
-from discreet.report.page_words import counted, flat
+from discreet.report.page_words import Answer, answer_of, counted, flat
 from discreet.workflow import ReleaseReport
 
 _KINDS = {

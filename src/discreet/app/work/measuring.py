@@ -13,9 +13,9 @@ from discreet.core.results import Assessment
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.report.answer import answer_of
 from discreet.report.assessment_report import key_numbers_of, parts_of
 from discreet.report.excerpts import Excerpt
+from discreet.report.page_words import answer_of
 from discreet.report.plots import chart_svg
 from discreet.workflow import assess
 from discreet.workflow.advice import coarser_keys

@@ -18,7 +18,7 @@ from discreet.core.results import Assessment, Release
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
-from discreet.report.answer import answer_of
+from discreet.report.page_words import answer_of
 from discreet.workflow import suggest
 from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.trials import Numbered
