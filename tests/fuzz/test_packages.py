@@ -15,7 +15,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from discreet.outputs import Package, Session, append_decision, read_decisions, verify_register
-from discreet.report.review_page import review_page
+from discreet.report.short_reports import review_page
 from fuzz.campaign import fuzzed
 from fuzz.documents import changed
 from fuzz.frames import spoilt

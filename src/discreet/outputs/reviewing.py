@@ -157,7 +157,7 @@ class Reviewer:
 
     def page(self, nonce: str, message: str = "") -> str:
         """Write the page as it is now."""
-        from discreet.report.review_page import review_page
+        from discreet.report.short_reports import review_page
 
         return review_page(
             self.package,
