@@ -161,8 +161,8 @@ def application(tmp_path):
 
     import polars as pl
 
+    from discreet.federated.remote_transport import application
     from discreet.federated.site_rules import SiteFile
-    from discreet.federated.site_server import application
     from discreet.federated.sites import Site
     from discreet.federated.trial_certificates import prepare
 

@@ -29,9 +29,8 @@ from discreet.federated.envelopes import packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_description import ModelFile
-from discreet.federated.remote_transport import refuse_old
+from discreet.federated.remote_transport import refuse_old, serve
 from discreet.federated.site_rules import SiteFile
-from discreet.federated.site_server import serve
 from discreet.federated.trial_certificates import _Authority, prepare
 
 pytest.importorskip("cryptography")

@@ -22,8 +22,8 @@ def serve_site(
     file: Annotated[Path, typer.Argument(help="The site file: data, keys, and what its owner allows.")],
 ) -> None:
     """Answer analysts over HTTPS, by the rules of the site file; everything else is refused and logged."""
+    from discreet.federated.remote_transport import serve
     from discreet.federated.site_rules import SiteFile
-    from discreet.federated.site_server import serve
 
     site = SiteFile.read(file)
     say(
