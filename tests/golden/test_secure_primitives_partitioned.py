@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.federated import ranked_element, secure_matrix_product, secure_sum
-from discreet.federated.matrix_product import balanced_directions, equations
+from discreet.federated.sufficient_statistics import balanced_directions, equations
 
 X1 = np.array([[1.0, 2], [3, 4], [5, 6], [7, 9]])
 X2 = np.array([1.0, 0, 2, -1])

@@ -28,8 +28,6 @@ from discreet.federated.layouts import vertical as vertical
 from discreet.federated.leakage import Answer as Answer
 from discreet.federated.leakage import Leakage as Leakage
 from discreet.federated.leakage import Transcript as Transcript
-from discreet.federated.matrix_product import link as link
-from discreet.federated.matrix_product import secure_matrix_product as secure_matrix_product
 from discreet.federated.merged_trees import MergedTree as MergedTree
 from discreet.federated.merged_trees import merge_trees as merge_trees
 from discreet.federated.messages import Message as Message
@@ -53,6 +51,8 @@ from discreet.federated.ranks_over_sites import rank_over_sites as rank_over_sit
 from discreet.federated.robust_errors import robust_standard_errors as robust_standard_errors
 from discreet.federated.secure_mle import SecureMLE as SecureMLE
 from discreet.federated.secure_sums import secure_sum as secure_sum
+from discreet.federated.sufficient_statistics import link as link
+from discreet.federated.sufficient_statistics import secure_matrix_product as secure_matrix_product
 from discreet.federated.sufficient_statistics import (
     secure_sufficient_statistics as secure_sufficient_statistics,
 )
