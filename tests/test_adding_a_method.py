@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from discreet import Microdata, Plan, protect
 from discreet.cli import app
-from discreet.core.doors import load
+from discreet.core.index import load
 from discreet.core.method_cards import method_card
 from discreet.protect import Treatment
 

@@ -11,6 +11,6 @@ Examples
 1
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, synth
-from discreet.core.doors import load
 from discreet.core.errors import InputError, ParameterError
+from discreet.core.index import load
 from discreet.synth import Sequential, model_codec
 from discreet.synth.from_outputs import Codebook, CrossTab, FromOutputs, Variable
 

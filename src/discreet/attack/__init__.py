@@ -6,6 +6,6 @@ often it succeeded against the people in the file, how often the same attack suc
 explains (`discreet.attack.success`).
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -6,6 +6,6 @@ here (`discreet.dp.entropy`, `discreet.dp.samplers`), in whole numbers, from the
 (`discreet.dp.entropy`).
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -5,6 +5,6 @@ pandas and PyArrow frames, whose columns are handed over through Arrow), in Duck
 out is a small Polars table; only what is asked for record by record stays lazy in the engine of the source.
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

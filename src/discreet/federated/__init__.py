@@ -5,6 +5,6 @@ numbers as pooled data would; what they give away beside them is counted in the 
 of the result.
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -5,6 +5,6 @@ merges some labels of the level below, and the top level says nothing (``*``). I
 ARX-style CSV file, a data frame, a nested dictionary) or from a rule (intervals, breaks, prefixes, dates).
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -4,6 +4,6 @@
 of a human checker; `classify` says which rules a statistic falls under.
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

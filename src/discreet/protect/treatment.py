@@ -21,9 +21,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers, Words
 from discreet.core.cards import Work
-from discreet.core.doors import Registry
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
+from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, method_card, parameters_of
 from discreet.core.native_libraries import one_thread
 from discreet.core.parameters import typed_parameters

@@ -3,6 +3,6 @@
 A report is one file that needs nothing else: no network, no fonts, no scripts from elsewhere.
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

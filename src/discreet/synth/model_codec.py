@@ -31,8 +31,8 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array
-from discreet.core.doors import load
 from discreet.core.errors import ParameterError
+from discreet.core.index import load
 
 Kind = TypeVar("Kind")
 

@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.doors import Registry
 from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
 from discreet.core.files.untrusted import read_toml
 from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
+from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.native_libraries import on_one_thread, one_thread
 from discreet.core.parameters import typed_parameters

@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Integers
-from discreet.core.doors import Registry
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.guarantees import (
     CODES_OF_THE_DATA,
@@ -33,6 +32,7 @@ from discreet.core.guarantees import (
     settled,
     stands,
 )
+from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.native_libraries import one_thread
 from discreet.core.parameters import typed_parameters

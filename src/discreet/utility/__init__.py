@@ -1,5 +1,5 @@
 """What did the protection cost?"""
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

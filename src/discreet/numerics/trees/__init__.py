@@ -3,6 +3,6 @@
 Learn a `Feature` for each predictor, `encode` the columns, grow a `Tree`, and ask it for leaves or donors.
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -1,5 +1,5 @@
 """Checks by statbarn: pure functions on counts and contributions."""
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

@@ -9,6 +9,6 @@ known, the second from a family that is fitted, the third from the records of a 
 - `bootstrap`, `smote`, `interpolate`; and `closeness` to see how near their records are to real ones
 """
 
-from discreet.core.doors import open_door
+from discreet.core.index import open_door
 
 __all__, __getattr__, __dir__ = open_door(__name__)

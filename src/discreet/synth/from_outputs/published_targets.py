@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet.core.arrays import Flags, Floats
-from discreet.core.doors import Registry
 from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.parameters import keep_as_tuples, typed_parameters
 from discreet.synth.from_outputs.bound_targets import Bound, BoundCorrelation, BoundGroups, BoundTable, Form
