@@ -1,4 +1,4 @@
-"""What all pages share: the head, the way through the job, jobs under way, and the same in Python."""
+"""What all pages share: which address shows which page, the head, the way through the job, and the same in Python."""
 
 from __future__ import annotations
 
@@ -296,9 +296,6 @@ def _same(journey: Journey, page: str, watch: Watch) -> None:
 
     texts = {"Python": python_text, "Command line": command_text}
     watch.part(draw, lambda: tuple(write(journey, page) for write in texts.values()))
-
-
-# Which address shows which page.
 
 
 PAGES = tuple(name for name, _ in (*JOURNEY, *BESIDE))

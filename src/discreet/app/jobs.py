@@ -235,7 +235,7 @@ def in_words(seconds: float) -> str:
     return f"{round(seconds / 3600)} hours"
 
 
-# Which field of a form does a refusal belong to? The work says it; the page puts the sentence there.
+# Refusals: the work says which field of a form one belongs to, and the page puts the sentence there
 
 
 class RefusedError(Exception):

@@ -1,4 +1,4 @@
-"""``discreet budget``: open, show and close the privacy budget of a data source."""
+"""``discreet budget``: the privacy budget of a data source, and how other commands spend from it."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _show(ledger: Ledger, *, json: bool) -> None:
         say("The ledger is closed: nothing more may be published from this source.")
 
 
-# Which privacy budget does a command spend from? Never that of another file, and none beside that of the file.
+# Commands that spend: never from the budget of another file, and none beside that of the file
 
 
 LedgerFile = Annotated[
@@ -169,7 +169,7 @@ LedgerFile = Annotated[
 ]
 
 
-def opened(ledger: Path | None, file: str) -> Ledger | None:
+def opened_ledger(ledger: Path | None, file: str) -> Ledger | None:
     """Read the ledger that an answer from a file is to be paid from.
 
     A ledger of another file is refused, and so is any other than the one that lies beside the file, where there is one.

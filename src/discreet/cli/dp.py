@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import budget, options
+from discreet.cli import options
+from discreet.cli.budget import LedgerFile, opened_ledger
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
@@ -38,7 +39,7 @@ def private_count(
     source: Source,
     epsilon: Epsilon,
     max_records: MaxRecords = 1,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -49,7 +50,7 @@ def private_count(
         source.read(),
         epsilon=epsilon,
         max_records=max_records,
-        ledger=budget.opened(ledger, source.file),
+        ledger=opened_ledger(ledger, source.file),
         purpose=purpose,
     )
     _show(found, json=json)
@@ -66,14 +67,14 @@ def _about_a_column(query: str) -> Callable[..., None]:
         upper: Upper,
         epsilon: Epsilon,
         max_records: MaxRecords = 1,
-        ledger: budget.LedgerFile = None,
+        ledger: LedgerFile = None,
         purpose: Purpose = "",
         json: options.AsJson = False,
     ) -> None:
         from discreet import dp as room
 
         bounds = {"lower": lower, "upper": upper, "max_records": max_records}
-        paid = {"epsilon": epsilon, "ledger": budget.opened(ledger, source.file), "purpose": purpose}
+        paid = {"epsilon": epsilon, "ledger": opened_ledger(ledger, source.file), "purpose": purpose}
         _show(getattr(room, query)(source.read(), column, **bounds, **paid), json=json)
 
     return asked
@@ -99,7 +100,7 @@ def private_quantiles(
         list[float] | None,
         typer.Option("--at", help="A share below, e.g. 0.9; repeat. Quartiles unless given."),
     ] = None,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -113,7 +114,7 @@ def private_quantiles(
         lower=lower,
         upper=upper,
         epsilon=epsilon,
-        ledger=budget.opened(ledger, source.file),
+        ledger=opened_ledger(ledger, source.file),
         purpose=purpose,
     )
     _show(found, json=json, table="quantiles")
@@ -141,7 +142,7 @@ def private_table(
     max_groups: Annotated[
         int, typer.Option("--max-groups", help="With --person: in how many cells a person counts.")
     ] = 1,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     purpose: Purpose = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the noisy table.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -164,7 +165,7 @@ def private_table(
         upper=upper,
         max_records=max_records,
         max_groups=max_groups,
-        ledger=budget.opened(ledger, source.file),
+        ledger=opened_ledger(ledger, source.file),
         purpose=purpose,
     )
     if out:
@@ -220,7 +221,7 @@ def private_regression(
         typer.Option("--max-weight", help="With --weight: a public number that no weight passes."),
     ] = None,
     missing: Annotated[str, typer.Option("--missing", help="error or drop: records with gaps.")] = "error",
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -255,7 +256,7 @@ def private_regression(
             "steps": steps,
         }
         fit = quantile_regression
-    found = fit(data, y=y, x=columns, x_bounds=limits, ledger=budget.opened(ledger, source.file), **common)
+    found = fit(data, y=y, x=columns, x_bounds=limits, ledger=opened_ledger(ledger, source.file), **common)
     _show(found, json=json, table="coefficients")
 
 

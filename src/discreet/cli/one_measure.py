@@ -1,4 +1,4 @@
-"""What the commands for one measure share: files and settings put where the measure wants them, its detail tables."""
+"""``discreet risk NAME FILE``, ``discreet attack NAME FILE``: one measure of risk or one attack."""
 
 from __future__ import annotations
 
@@ -98,9 +98,6 @@ def hand_out(
         say(str(found))
 
 
-# ``discreet risk NAME FILE``: one measure of risk, with all its options.
-
-
 @takes_source()
 def risk(
     name: Annotated[
@@ -166,9 +163,6 @@ def _card(name: str) -> Card:
             f"{plain} does not measure, it makes a release. Call discreet.risk.{plain} in Python."
         )
     return measure_called("risk", name, what="measure")
-
-
-# ``discreet attack NAME FILE``: one attack, run before an intruder runs it.
 
 
 @takes_source()

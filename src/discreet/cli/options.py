@@ -1,4 +1,4 @@
-"""Options that several commands share: which file, which columns, how to read it."""
+"""Options that several commands share: which columns, which settings, where a command writes."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def check_targets(*targets: tuple[str, str | Path | None, bool]) -> None:
         check_target(path, overwrite=overwrite)
 
 
-# Where does a command write? Never where it reads, and never twice to one place: asked before any work is done.
+# Where a command writes: never where it reads, and never twice to one place; asked before any work is done
 
 
 WRITTEN = frozenset(

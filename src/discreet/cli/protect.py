@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import budget, options
+from discreet.cli import options
+from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import end_by, say
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
@@ -54,7 +55,7 @@ def protect(
         list[str] | None,
         typer.Option("--record-key", help="Columns that tell the records apart, by which random steps draw."),
     ] = None,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     log: Annotated[Path | None, typer.Option("--log", help="Write the public log (JSON).")] = None,
     internal_log: Annotated[
         Path | None,
@@ -121,7 +122,7 @@ def protect(
         if not found.meets:
             end_by([False])
         steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
-    paid = None if ledger is None else budget.opened(ledger, source.file)
+    paid = None if ledger is None else opened_ledger(ledger, source.file)
     report = None
     if html or policy:
         report = _documented(
@@ -145,7 +146,7 @@ def protect(
             progress=not json,
         )
     if not dry_run:
-        budget.refuse_unpaid(release.guarantee, ledger, source.file)
+        refuse_unpaid(release.guarantee, ledger, source.file)
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)

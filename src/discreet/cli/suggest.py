@@ -1,4 +1,4 @@
-"""``discreet suggest FILE``: which plan makes this file meet the policy, at the lowest loss?"""
+"""``discreet suggest FILE``, ``discreet search FILE``: which plan meets the policy at the lowest loss?"""
 
 from __future__ import annotations
 
@@ -151,9 +151,6 @@ def _number(text: str) -> float | int | str:
     except ValueError:
         return text
     return int(number) if number.is_integer() else number
-
-
-# ``discreet search FILE``: which plan meets the policy at the lowest cost?
 
 
 @takes_source()

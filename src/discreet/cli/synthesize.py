@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import budget, options
+from discreet.cli import options
+from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import end_by, say
 from discreet.cli.source import Source, takes_source
 from discreet.cli.synthesized_files import (
@@ -117,7 +118,7 @@ def synthesize(
     save_plan: Annotated[
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -236,7 +237,7 @@ def synthesize(
                 data, policy, chosen, n=rows, copies=copies, seed=seed, progress=not json
             )
             fitted = judged.fitted
-        budget.refuse_unpaid(fitted.guarantee, ledger, source.file)
+        refuse_unpaid(fitted.guarantee, ledger, source.file)
     seconds_fit = time.perf_counter() - began
     began = time.perf_counter()
     if judged is not None:
@@ -360,7 +361,7 @@ def _fitted(
             "--ledger takes models with a guarantee that enter their price, as --method mst or --method aim."
         )
     return chosen.fit(  # type: ignore[call-arg]
-        data, seed=seed, progress=progress, ledger=budget.opened(ledger, file)
+        data, seed=seed, progress=progress, ledger=opened_ledger(ledger, file)
     )
 
 

@@ -1,4 +1,4 @@
-"""What ``discreet synthesize`` says of files that a policy judged or attackers tried."""
+"""What ``discreet synthesize`` does beyond one file: copies that are judged and attacked, and several tables."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def verdicts_of(judged: SynthesisForPolicy, *, asked: bool) -> Iterator[bool | N
             yield None
 
 
-# What ``discreet synthesize`` does where more than one table goes out: many tables of a file, or linked tables.
+# Many tables of a file, or linked tables
 
 
 def refuse_others(given: dict[str, Any], what: str) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import budget, options
+from discreet.cli import options
+from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError, unknown_name
@@ -110,7 +111,7 @@ def protect_table(
     setting: Settings = None,
     out: Out = None,
     html: Html = None,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     seed: Seed = None,
     show_values: ShowValues = False,
     guard_formulas: options.GuardFormulas = False,
@@ -121,9 +122,9 @@ def protect_table(
     _check_targets(source, out, html, overwrite=overwrite)
     writing = options.writing(None, out, guard=guard_formulas)
     built = _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total)
-    paid = None if ledger is None else budget.opened(ledger, source.file)
+    paid = None if ledger is None else opened_ledger(ledger, source.file)
     result = _protected(built, method, rule, options.settings(setting), paid, seed)
-    budget.refuse_unpaid(getattr(result, "guarantee", None), ledger, source.file)
+    refuse_unpaid(getattr(result, "guarantee", None), ledger, source.file)
     _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
 
 
@@ -202,7 +203,7 @@ def synthesize_table(
     setting: Settings = None,
     out: Out = None,
     html: Html = None,
-    ledger: budget.LedgerFile = None,
+    ledger: LedgerFile = None,
     seed: Seed = None,
     show_values: ShowValues = False,
     guard_formulas: options.GuardFormulas = False,
@@ -222,9 +223,9 @@ def synthesize_table(
     if public:
         chosen["domain"] = "public"
     synthesis = TableProtection.named(LAWS[law], {**chosen, **options.settings(setting)})
-    paid = None if ledger is None else budget.opened(ledger, source.file)
+    paid = None if ledger is None else opened_ledger(ledger, source.file)
     result = synthesis.apply(built, ledger=paid, seed=seed)
-    budget.refuse_unpaid(result.guarantee, ledger, source.file)
+    refuse_unpaid(result.guarantee, ledger, source.file)
     _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
 
 

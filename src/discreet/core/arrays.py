@@ -1,4 +1,4 @@
-"""Arrays by what they hold: the types that signatures speak of."""
+"""Arrays: the types that signatures speak of, and numbers of a caller read as arrays or refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint64]
 
 
-# Are these numbers? One answer for every public function that takes plain arrays or lists.
+# Numbers that a caller gave as lists or arrays
 
 
 def numbers_of(

@@ -257,8 +257,8 @@ class Card:
     headline
         What its headline value counts.
     chapter, place, leading
-        The chapter of a report (`discreet.report.page_words`), the place in it, and whether it is shown with its picture
-        at once.
+        The chapter of a report (`discreet.report.page_words`), the place in it, and whether it is shown with its
+        picture at once.
     work
         What must be in memory.
     references

@@ -344,7 +344,7 @@ def part_shown(kept: Sequence[object], rows: Sequence[object]) -> str:
     return f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
 
 
-# Rows of the detail tables of a measure, as findings and pictures need them.
+# Rows of detail tables, as findings and pictures need them
 
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]

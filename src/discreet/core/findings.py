@@ -1,6 +1,7 @@
-"""What a measure says about a release first, what it advises, what helps, and how releases stand side by side by it.
+"""What the verbs of the front door read from the card of a measure, so that they know no measure by name.
 
-The verbs of the front door read it from the cards, so that they know no measure by name.
+What it says about a release first, what it advises, what helps, how releases stand side by side by it, how ready-made
+studies ask it, and the caveats of its result.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ class OfReleases:
     says_nothing: Callable[[Measure, Mapping[str, Measure]], bool] | None = None
 
 
-# Sentences that say when a number must not be trusted, with a code by which the program knows them.
+# Caveats
 #
 # A caveat is a text like any other: it prints, sorts and goes into JSON as one. Where a measure must leave one out or a
 # study must pass one on, it asks for the code and never searches the sentence, which may be reworded any day.
@@ -237,7 +238,7 @@ def without(caveats: Iterable[str], code: str) -> list[str]:
     return [caveat for caveat in caveats if code_of(caveat) != code]
 
 
-# How the studies that come ready-made ask a measure: of one release beside its original, and of many generators.
+# Ready-made studies: of one release beside its original, and of many generators
 
 
 Shape = Literal["file", "files", "linked tables"]

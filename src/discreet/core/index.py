@@ -3,6 +3,13 @@
 ``make index`` writes ``index.json`` from the cards of measures, treatments and generators and from the doors of the
 rooms (`discreet.workflow.catalog.build_index`); a test holds it against them. A module that was added since is found by
 looking into the folders of its room.
+
+The public names of a package stand once, in the stub beside its door: ``__init__.pyi`` imports each from where it is
+defined. Type checkers and editors read the stub as it is; the door imports a name when somebody first asks for it::
+
+    __all__, __getattr__, __dir__ = open_door(__name__)
+
+A measure that has a card and no line in the stub is found by its card.
 """
 
 from __future__ import annotations
@@ -147,17 +154,10 @@ def save_index(
     place.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-# How does a package show what it offers before any of it is imported?
-#
-# The public names of a package stand once, in the stub beside its door: ``__init__.pyi`` imports each from where it is
-# defined. Type checkers and editors read the stub as it is; the door imports a name when somebody first asks for it::
-#
-# __all__, __getattr__, __dir__ = open_door(__name__)
-#
-# A measure that has a card and no line in the stub is found by its card.
+# Doors of packages
 
 
-Registered = TypeVar("Kind")
+Registered = TypeVar("Registered")
 
 
 class Package(ModuleType):

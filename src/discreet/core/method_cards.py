@@ -1,8 +1,11 @@
-"""What a treatment or a generator says about itself, once, beside its own code.
+"""What a treatment or a generator says about itself, once, beside its own code; and how it stands in a plan file.
 
 A card says what the method is for, what the new value of a record depends on, and where the method comes from. The list
 of methods, the papers that go with a release and the manual read it, so that a new method is its class under
 ``@method(...)``, its test and its manual page.
+
+In a plan file a frozen dataclass is written as the parameters that differ from their defaults and read back by name, so
+that the same thing has the same name in Python (``LocalSuppression``) and in a plan file (``local-suppression``).
 """
 
 from __future__ import annotations
@@ -124,10 +127,7 @@ def works_behind(kinds: Iterable[type[Any]]) -> dict[str, tuple[str, ...]]:
     return {card.kind.__name__: card.references for card in cards if card.references}
 
 
-# Things made of parameters (treatments, synthesizers, methods) and their form in plan files.
-#
-# A frozen dataclass is written as the parameters that differ from their defaults and read back by name, so that the
-# same thing has the same name in Python (``LocalSuppression``) and in a plan file (``local-suppression``).
+# Plan files
 
 
 Kind = TypeVar("Kind")

@@ -1,8 +1,11 @@
-"""Linear algebra on one thread, where the same seed must give the same bytes.
+"""How are compiled libraries kept in check? Linear algebra on one thread, and no traces that may quote data.
 
 A sum that is spread over threads is added up in another order for every number of threads, and differs in its last bits
 from machine to machine. Treatments and generators therefore keep the linear algebra below them to one thread; what they
 spread over cores themselves (columns, trees, blocks of records) is cut in the same way however many there are.
+
+An engine written in Rust prints a trace to the error stream of the process before Python hears of it. Whoever turns
+such an end into a plain refusal (`discreet.core.errors.is_panic`) does so inside `quiet_panics`.
 """
 
 from __future__ import annotations
@@ -63,10 +66,7 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
     return within
 
 
-# Keep what an engine prints when it gives up off the terminal: its words may quote data.
-#
-# An engine written in Rust prints a trace to the error stream of the process before Python hears of it. Whoever turns
-# such an end into a plain refusal (`discreet.core.errors.is_panic`) does so inside `quiet_panics`.
+# Traces of an engine that gives up
 
 
 _ERRORS = 2

@@ -1,7 +1,9 @@
-"""Draws that only the holder of a secret key can repeat: where the key comes from, and numbers made with it.
+"""Noise that belongs to a secret key: where the key comes from, numbers made with it, and how many tables had noise.
 
 The same text under the same key gives the same number, in whatever table or release it stands, so that repeating a
-release cannot average the noise away.
+release cannot average the noise away. For every other table the noise is drawn anew: whoever adds up tables with one
+more column each gets the same counts again with other noise, and their mean comes to the truth. A `ReleaseCount` is a
+file that remembers which tables went out, and refuses one too many.
 """
 
 from __future__ import annotations
@@ -128,11 +130,7 @@ def definitions(
     )
 
 
-# How many tables went out about the same people, where noise sticks to a table but not to the next one?
-#
-# Noise that is the same whenever the same table is asked for (cell keys, SynDiffix) is drawn anew for every other table.
-# Whoever adds up tables with one more column each gets the same counts again with other noise, and their mean comes to
-# the truth. A `ReleaseCount` is a file that remembers which tables went out, and refuses one too many.
+# The count of tables that went out
 
 
 _FORMAT = "discreet count of releases 1"

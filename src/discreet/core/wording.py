@@ -1,4 +1,4 @@
-"""How numbers and names are written for people who are no statisticians."""
+"""How numbers, figures and measures are named and written for people who are no statisticians."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def type_name(dtype: Any) -> str:
     return str(dtype).partition("(")[0]
 
 
-# What figures are called and how they are written: by the card of their measure, or by words that many share.
+# Figures: by the card of their measure, or by words that many share
 
 
 SHARED = {

@@ -241,7 +241,6 @@ def _refusal(status: int, told: bytes, site: str) -> str:
     return reason[:500]
 
 
-# Is a certificate still good? Asked before it is shown to anybody, because a handshake that fails does not say why.
 def refuse_old(path: Path, whose: str) -> None:
     """Refuse a certificate that is out of date, or not yet good."""
     x509 = load_extra("cryptography.x509", extra="federated", purpose="Reading certificates")
@@ -258,9 +257,10 @@ def refuse_old(path: Path, whose: str) -> None:
         )
 
 
-# ``discreet federated serve``: a site answers over HTTPS, to analysts whose certificate its authority vouches for.
+# A site answers
 #
-# For trials on one machine a site runs in a process of its own: ``python -m discreet.federated.remote_transport``.
+# Over HTTPS, to analysts whose certificate its authority vouches for. For trials on one machine a site runs in a
+# process of its own: ``python -m discreet.federated.remote_transport``.
 
 
 def application(site: Site) -> Any:
@@ -346,7 +346,6 @@ def _common_name(certificate: Any) -> str:
     return ""
 
 
-# A site in a process of its own on this machine: frames come on stdin, answers go to stdout.
 def main() -> None:
     """Answer until nobody asks any more."""
     with opened_site(SiteFile.read(sys.argv[1]), networked=False) as site:

@@ -1,8 +1,14 @@
-"""What is X1'X2, when one party holds the columns X1 and another the columns X2 of the same people?
+"""Products and sums over people whose columns two parties hold, when neither shows them.
 
-Party 1 sends an orthonormal basis Z of random directions in which none of its columns has any part; party 2 takes these
-directions out of its columns and sends back the rest; the product with X1 has lost nothing. What each learns about the
-other is counted in equations.
+*X1'X2* of columns X1 and X2: party 1 sends an orthonormal basis Z of random directions in which none of its columns has
+any part; party 2 takes these directions out of its columns and sends back the rest; the product with X1 has lost
+nothing. What each learns about the other is counted in equations.
+
+*The sum of t(x1, x2)*: party 1 hides its value among decoys; party 2 computes t for each of them, less a random number
+of its own; party 1 takes the entry of its true value by oblivious transfer, so that party 2 does not learn which, and
+party 1 nothing of the others (Lin and Karr). The transfer is an *ideal functionality* here: a third party, assumed to
+be trusted, that hands over exactly one entry. It shows what the protocol gives and costs; it is no cryptographic
+transfer.
 """
 
 from __future__ import annotations
@@ -270,12 +276,7 @@ def _centred(matrix: Floats, center: bool) -> Floats:
     return matrix - matrix.mean(axis=0) if center else matrix
 
 
-# What is the sum of t(x1, x2) over people, when one party has x1 and another x2?
-#
-# Party 1 hides its value among decoys; party 2 computes t for each of them, less a random number of its own; party 1
-# takes the entry of its true value by oblivious transfer, so that party 2 does not learn which, and party 1 nothing of
-# the others (Lin and Karr). The transfer is an *ideal functionality* here: a third party, assumed to be trusted, that
-# hands over exactly one entry. It shows what the protocol gives and costs; it is no cryptographic transfer.
+# The sum of a statistic of pairs
 
 
 Statistic = Callable[[Floats, Floats], Array]

@@ -1,8 +1,13 @@
-"""Which type a column of texts has, judged on the whole column and not on its head.
+"""Which type has a column of texts? Judged on the whole column and not on its head.
 
 A column is whole numbers, numbers, true/false, dates or times only if every value that is not missing is;
 anything else stays text. Codes stay text too: a leading zero (postcode), a leading plus (phone number) or
 more digits or a larger power than a number can hold would be lost.
+
+Days stand in texts as ``31.12.1990``, ``12/31/1990``, ``31-Dec-1990`` and in other ways, with or without a time of day.
+A column is read as dates when every value that is not missing is one in the same way. ``03/04/1990`` is the third of
+April in most countries and the fourth of March in one: where no value of the column, nor of another column with the
+same marks, settles that, the column stays text and the reader hears how to say it.
 """
 
 from __future__ import annotations
@@ -155,12 +160,7 @@ def _converted(text: pl.Expr, kind: str, decimal: str, *, strict: bool) -> pl.Ex
     return text
 
 
-# How are the dates of a text column written?
-#
-# Days stand in texts as ``31.12.1990``, ``12/31/1990``, ``31-Dec-1990`` and in other ways, with or without a time of day.
-# A column is read as dates when every value that is not missing is one in the same way. ``03/04/1990`` is the third of
-# April in most countries and the fourth of March in one: where no value of the column, nor of another column with the
-# same marks, settles that, the column stays text and the reader is told how to say it.
+# Dates
 
 
 ORDERS = ("dmy", "mdy", "ymd")

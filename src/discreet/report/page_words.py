@@ -1,4 +1,4 @@
-"""Plain words for roles, the glossary, how values are written on a page, what fixes an assessment, and references."""
+"""The words of a page: roles, the glossary, settings, references, the verdict, and the order of the measures."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def counted(count: int, noun: str, several: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
-# What fixes an assessment: the file, the settings of its measures, the policy and the run itself.
+# Settings
 def file_facts(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what is known about the file, as pairs of words."""
     facts = [
@@ -206,7 +206,7 @@ def _spaced(name: Any) -> str:
     return str(name).replace("_", " ")
 
 
-# Where each measure comes from, so that a reader can check the method.
+# References
 def citations(measures: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the citations of the named measures that have one, in the order given, each measure once.
 
@@ -219,7 +219,7 @@ def citations(measures: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {name: card.references for name, card in cards.items() if card and card.references}
 
 
-# The verdict in plain words, rule by rule.
+# The verdict in plain words, rule by rule
 
 
 _MOST_REASONS = 5
@@ -318,7 +318,7 @@ def _is(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-# The order in which a reader meets the measures: by the question behind them, not by their names.
+# The order in which a reader meets the measures: by the question behind them, not by their names
 
 
 @dataclass(frozen=True)

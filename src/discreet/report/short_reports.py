@@ -1,4 +1,4 @@
-"""The short pages: of a joint analysis, of a privacy budget, and of a synthesis that was attacked."""
+"""The short pages: of a joint analysis, a privacy budget, a synthesis that was attacked, and of a checker."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ def write_leakage_report(
     return written_page(path, page)
 
 
-# The page of a privacy budget: what is promised in plain words, what was published, what is not covered.
 def write_budget_report(ledger: Ledger, path: str | Path) -> Path:
     """Write the page of a ledger and return its path; it holds no data."""
     spending = ledger.spending()
@@ -80,7 +79,6 @@ def write_budget_report(ledger: Ledger, path: str | Path) -> Path:
     return written_page(path, page)
 
 
-# The page of a synthesis that was attacked: what was gained from it, what was done about it, and the price.
 def write_risk_limit_report(found: SynthesisWithinRisk, path: str | Path) -> Path:
     """Write the page and return its path; it holds no rows and no values."""
     page = rendered(
@@ -118,7 +116,7 @@ def write_risk_limit_report(found: SynthesisWithinRisk, path: str | Path) -> Pat
     return written_page(path, page)
 
 
-# The page of a checker: what a package wants to take out, and a form for every decision. No script runs on it.
+# The page of a checker. No script runs on it
 
 
 _MOST_ROWS = 200

@@ -371,10 +371,10 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(map(repr, names[:most])) + more
 
 
-# What went wrong first: the findings of a comparison in plain sentences.
+# What went wrong first
 #
-# What is given away about people comes before what is lost for users, and the gravest on top of each. What there is to
-# say of an answer is said by the card of its measure.
+# What is given away about people comes before what is lost for users, and the gravest on top of each. The sentence is
+# that of the card of the measure.
 
 
 _MOST_SENTENCES = 8

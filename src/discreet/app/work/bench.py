@@ -1,4 +1,4 @@
-"""The file on the bench: read once, held in memory, watched for changes on disk."""
+"""The file on the bench: read once, held in memory, watched for changes on disk; its columns and its privacy budget."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def stamp_of(place: str) -> list[int] | None:
     return [found.st_size, found.st_mtime_ns]
 
 
-# What is in this file? How it was read, and which role each column may have.
+# Columns: how they were read, and which role each may have
 
 
 def open_file(bench: Bench, *, source: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _saved_roles(place: str) -> dict[str, Any] | None:
         return None
 
 
-# The privacy budget of a file: what was spent on it, what is left, and what that promises.
+# The privacy budget: what was spent on the file, what is left, and what that promises
 
 
 def show_budget(bench: Bench, *, source: Mapping[str, Any]) -> dict[str, Any]:

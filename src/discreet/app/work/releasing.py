@@ -1,4 +1,4 @@
-"""What did it cost, what could attackers still do, and what goes out? The papers of a release and its files."""
+"""What did it cost, what could attackers still do, and what goes out? Papers, files and copies of a release."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _documented(
     return report
 
 
-# May a decision be written down as it was taken? Who decides, and why against what was found.
+# Decisions
 _DECISIONS = ("release", "conditions", "no")
 
 
@@ -249,7 +249,7 @@ def check_signed(signed: Mapping[str, str], *, clears: bool | None, otherwise: s
             raise ParameterError(f"{otherwise} Say under remarks why it goes out.")
 
 
-# A synthetic version: what would spoil it, what is done about that, and the copies themselves.
+# Synthetic copies
 
 
 _MOST_COPIES = 100

@@ -1,7 +1,11 @@
-"""Parsing TOML and JSON that anybody may have written: text that is too deep, or has endless numbers, is an error.
+"""TOML, JSON and archives that anybody may have written: what is too deep, endless or far too large is an error.
 
 The parsers of Python give up on such text with errors of other kinds (RecursionError, a limit of digits), or hand over
 a structure on which the next function gives up. Here both are a ValueError, like every other fault of the text.
+
+Some kilobytes of a packed file can become gigabytes. The directory of a zip archive says how large its parts are, and
+may lie. Readers that believe it (`zipfile`) are held to it; for readers that unpack to the end whatever it says, the
+parts are unpacked here once, a piece at a time, and counted.
 """
 
 from __future__ import annotations
@@ -95,7 +99,6 @@ def checked_depth(document: Any) -> Any:
     raise ValueError(_TOO_DEEP)
 
 
-# Reading the TOML files that people write: plans, policies, studies, roles.
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     """Read a TOML file; errors name it as ``what``, such as "plan file", and never show what it holds.
 
@@ -120,7 +123,6 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
         raise InputError(f"The {what} '{place.name}' is not valid TOML: {error}.") from error
 
 
-# Does a file of separated text name its separator? Spreadsheets take a first line such as ``sep=;``, and write one.
 _LINE = re.compile(r'\ufeff?"?sep=(\\t|[^\r\n"])"?[,;\t|]*\r?\n', re.IGNORECASE)
 
 
@@ -138,11 +140,7 @@ def named_separator(text: str) -> tuple[str | None, str]:
     return (named[1].replace("\\t", "\t"), text[named.end() :]) if named else (None, text)
 
 
-# How large is what a packed file unpacks to? Asked before it is read: some kilobytes can become gigabytes.
-#
-# The directory of a zip archive says how large its parts are, and may lie. Readers that believe it (`zipfile`) are held
-# to it; for readers that unpack to the end whatever it says, the parts are unpacked here once, a piece at a time, and
-# counted.
+# Packed files
 
 
 _ALWAYS_TAKEN = 128 << 20
