@@ -35,7 +35,7 @@ ORDINARY_WORDS = {"population"}
 """Measures whose names are parameters, roles and columns too."""
 OTHERWISE = {
     # A chapter of the reports.
-    "report/chapters.py": {"margins"},
+    "report/page_words.py": {"margins"},
     # What plans are weighed by unless a search is told otherwise.
     "workflow/trials.py": {"information_loss", "reidentification.prosecutor_mean"},
 }
