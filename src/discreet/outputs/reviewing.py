@@ -27,7 +27,7 @@ from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.core.files.atomic import explained
 from discreet.core.files.journals import append_line
 from discreet.core.files.locks import alone
-from discreet.core.files.texts import parsed_json
+from discreet.core.files.untrusted import parsed_json
 from discreet.outputs.package import Package
 
 _HOST = "127.0.0.1"
