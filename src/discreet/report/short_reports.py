@@ -14,8 +14,8 @@ import polars as pl
 from discreet._version import __version__
 from discreet.core.guarantees import NOT_COVERED
 from discreet.core.wording import percent, shown
+from discreet.outputs.check_results import barns
 from discreet.outputs.output import FLAG_NAMES, FREE, MARKS
-from discreet.outputs.statbarns import barns
 from discreet.report.templating import rendered, written_page
 
 if TYPE_CHECKING:

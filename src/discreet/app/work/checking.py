@@ -14,7 +14,7 @@ from discreet.core.errors import DiscreetError, InputError
 from discreet.outputs import Package, append_decision, check_many, verify_register
 from discreet.outputs.check_results import worst
 from discreet.outputs.reviewing import latest, read_decisions, register_of
-from discreet.report.review_page import file_shown, files_of
+from discreet.report.short_reports import file_shown, files_of
 
 _MOST_FILES = 500
 _LARGEST_SHOWN = 20_000_000
