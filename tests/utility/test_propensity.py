@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
-from discreet.utility import pmse, tabular, two_sample_tests
+from discreet.utility import permutation_test, pmse, tabular
 from discreet.utility.propensity_learners import Fit
 
 RNG = np.random.default_rng(2)
@@ -220,12 +220,12 @@ def test_partly_synthetic_trees_without_copies_have_no_null():
 def test_permutation_gives_a_p_value_only_where_it_is_one():
     gap = lambda x, y: abs(x.mean() - y.mean())  # noqa: E731
     x, y = RNG.normal(size=30), RNG.normal(size=30)
-    assert two_sample_tests(gap, x, y, n_perm=50, seed=1).figures["p_value"] is None
-    assert two_sample_tests(gap, x, y, n_perm=50, seed=1, assume_independent=True).figures["p_value"] > 0.01
-    paired = two_sample_tests(gap, x, x + 5, n_perm=200, paired=True, seed=1)
+    assert permutation_test(gap, x, y, n_perm=50, seed=1).figures["p_value"] is None
+    assert permutation_test(gap, x, y, n_perm=50, seed=1, assume_independent=True).figures["p_value"] > 0.01
+    paired = permutation_test(gap, x, x + 5, n_perm=200, paired=True, seed=1)
     assert paired.figures["p_value"] == pytest.approx(1 / 201)
     with pytest.raises(ParameterError, match="give as many of both"):
-        two_sample_tests(gap, x, y[:5], paired=True)
+        permutation_test(gap, x, y[:5], paired=True)
 
 
 def test_a_tree_that_splits_nothing_gives_a_pmse_of_exactly_zero_and_no_ratio_of_rounding_errors():
