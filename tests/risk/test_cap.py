@@ -215,12 +215,12 @@ ORIGINAL = file([("x", "u", 1), ("y", "v", 2), ("y", "v", 3)])
         (ORIGINAL, {"intervals": {"a": 3}}, ColumnError, "no numbers"),
         (ORIGINAL, {"intervals": {"a": {"x": "new"}}}, ParameterError, "leave out"),
         (ORIGINAL, {"intervals": {"other": 3}}, ParameterError, "neither a key nor sensitive"),
-        (ORIGINAL, {"intervals": {"t": 0}}, ParameterError, "1 or more"),
+        (ORIGINAL, {"intervals": {"t": 0}}, ParameterError, "intervals must be .* at least 1"),
         (ORIGINAL, {"tolerance": -1.0}, ParameterError, "negative"),
         (ORIGINAL, {"sensitive": "b", "keys": "a", "tolerance": 1.0}, ColumnError, "for numbers"),
         (ORIGINAL, {"tolerance": 1.0, "guess": "majority"}, ParameterError, "whole classes"),
         (ORIGINAL, {"knows": {"x": 1.0}}, ParameterError, "1 key values where there are 2"),
-        (ORIGINAL, {"membership": 2.0}, ParameterError, "chance between"),
+        (ORIGINAL, {"membership": 2.0}, ParameterError, "membership must be a share between 0 and 1"),
     ],
 )
 def test_bad_input_is_refused_with_the_way_out(release, options, error, words):

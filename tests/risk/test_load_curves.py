@@ -189,7 +189,7 @@ FINE = long(np.ones((4, 2)))
     [
         (lambda: series(FINE, k=1), ParameterError, "k must be"),
         (lambda: series(FINE, k=5), ParameterError, "larger than the number of contributors"),
-        (lambda: series(FINE, share=60), ParameterError, "0.6 for 60"),
+        (lambda: series(FINE, share=60), ParameterError, "share must be a share strictly between 0 and 1"),
         (lambda: series(FINE, share=0.3), ParameterError, "name it"),
         (lambda: series(FINE, grouping="street"), ParameterError, "grouping must be"),
         (lambda: series(FINE, attackers=0), ParameterError, "attackers must be"),

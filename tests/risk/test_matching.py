@@ -192,7 +192,7 @@ def test_bad_input_is_refused_with_the_way_out():
         linkage(data, Microdata(table.with_columns(id=pl.lit("y") + pl.col("id"))), ids="id")
     with pytest.raises(ColumnError, match="not numeric"):
         linkage(data, data, method="interval", columns=["sex"])
-    with pytest.raises(ParameterError, match="negative"):
+    with pytest.raises(ParameterError, match="width must be a number of at least 0"):
         linkage(data, data, method="interval", columns=["age"], width=-1)
     with pytest.raises(ParameterError, match="complete records"):
         linkage(Microdata(table[:5]), Microdata(table[:5]), method="robust", columns=["age", "income"])

@@ -184,7 +184,11 @@ ROWS = [(i, i % 2, "a") for i in range(10)]
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: differencing(release(ROWS), release(ROWS), k=1), ParameterError, "k must be 2"),
+        (
+            lambda: differencing(release(ROWS), release(ROWS), k=1),
+            ParameterError,
+            "k must be a whole number of at least 2",
+        ),
         (
             lambda: differencing(release(ROWS), release(ROWS), missing="wildcard"),
             ParameterError,

@@ -233,7 +233,7 @@ ORIGINAL = file([("a", 1, "x"), ("b", 2, "y"), ("c", 3, "y")], keys=["k"])
         (ORIGINAL, "t", {"exclude_values": ["q"]}, ParameterError, "number 1 does not occur"),
         (ORIGINAL, "t", {"exclude_pairs": [("j", 1, "x")]}, ParameterError, "not one of the keys"),
         (ORIGINAL, "t", {"exclude_pairs": [("k", "a")]}, ParameterError, "exclude_pairs must be"),
-        (ORIGINAL, "t", {"denom_lim": 0}, ParameterError, "1 or more"),
+        (ORIGINAL, "t", {"denom_lim": 0}, ParameterError, "denom_lim must be a whole number of at least 1"),
         (ORIGINAL, "t", {"denominator": "both"}, ParameterError, "denominator must be"),
         (ORIGINAL, "t", {"missing_keys": ["z"]}, ParameterError, "not one of the keys"),
         (ORIGINAL, "t", {"special_values": {"t": [1]}}, ParameterError, "not grouped"),

@@ -10,8 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.values import named_among
@@ -55,9 +54,9 @@ def alpha_k(
     *,
     keys: ColumnNames | None = None,
     sensitive: ColumnName | ColumnNames | None = None,
-    alpha: float = 0.5,
+    alpha: Annotated[float, Share(above=True)] = 0.5,
     values: Annotated[Sequence[Any], HoldsValues()] | None = None,
-    common: float = 1.0,
+    common: Annotated[float, Share(above=True)] = 1.0,
     missing: Missing = "category",
 ) -> Measure:
     """How sure can an intruder be of a sensitive value, and how large is the smallest group?
@@ -102,10 +101,6 @@ def alpha_k(
     >>> alpha_k(Microdata(people, keys=["sex"], sensitive=["ill"]), values=["yes"]).value
     0.5
     """
-    if not 0 < alpha <= 1:
-        raise ParameterError("alpha must be a share above 0 and at most 1.")
-    if not 0 < common <= 1:
-        raise ParameterError("common must be a share above 0 and at most 1.")
     keys = engine.resolve_keys(data, keys)
     columns = engine.resolve_sensitive(data, sensitive, keys)
 

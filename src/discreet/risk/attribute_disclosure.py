@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Chart, Dots, Row, figure_bars, finite, number, part_shown, rows_of
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -119,7 +119,7 @@ def attribute_disclosure(
     missing_keys: bool | ColumnNames = True,
     exclude_values: Annotated[Sequence[Any], HoldsValues()] = (),
     exclude_pairs: Annotated[Sequence[Pair], HoldsValues()] = (),
-    denom_lim: int | None = None,
+    denom_lim: Annotated[int, AtLeast(1)] | None = None,
     exclude_over_denom: bool = False,
     denominator: Which = "released",
     thresh_1way: Annotated[tuple[float, float], Public()] = (50, 90),
@@ -195,8 +195,6 @@ def attribute_disclosure(
         weight=weight,
         precision=precision,
     )
-    if compat not in (None, "synthpop"):
-        raise ParameterError("compat must be 'synthpop' or None.")
     left_out = not_counted(missing_keys, files.keys)
     exclusions = exclusions_of(
         exclude_values,
@@ -376,10 +374,6 @@ def exclusions_of(
 ) -> Exclusions:
     """Check what a user wants left out."""
     limit = 5 if denom_lim is None else denom_lim
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ParameterError("denom_lim must be a whole number of 1 or more.")
-    if denominator not in ("released", "original"):
-        raise ParameterError("denominator must be 'released' or 'original'.")
     if any(len(pair) != 3 for pair in pairs):
         raise ParameterError("Each excluded pair has three parts: (key, key value, target value).")
     return Exclusions(

@@ -226,38 +226,6 @@ def checked_tolerances(
     return by_column
 
 
-def check_options(
-    *,
-    unmatched: str,
-    baseline: str | None,
-    guess: str,
-    missing: str,
-    membership: float,
-    fallback: float | None,
-    surface: int,
-    replicates: int,
-) -> None:
-    """Refuse options that make no sense."""
-    if unmatched not in ("exclude", "zero", "nearest"):
-        raise ParameterError("unmatched must be 'exclude', 'zero' or 'nearest'.")
-    if baseline not in (None, "matched", "all"):
-        raise ParameterError("baseline must be 'matched' or 'all'.")
-    if guess not in ("proportional", "majority"):
-        raise ParameterError("guess must be 'proportional' or 'majority'.")
-    if missing == "wildcard":
-        raise ParameterError(
-            "Two files cannot be matched class by class with missing='wildcard', which has no classes. "
-            "Use missing='category' or 'drop'."
-        )
-    for name, share in (("membership", membership), ("fallback", fallback)):
-        if share is not None and not 0 <= share <= 1:
-            raise ParameterError(f"{name} must be a chance between 0 and 1.")
-    if surface < 1:
-        raise ParameterError("surface must be 1 or more: it is a number of intervals.")
-    if replicates < 0:
-        raise ParameterError("replicates must not be negative.")
-
-
 def _is_class(joint: JointCounts, values: Any) -> Flags:
     """Find the classes with some key values, compared by their text."""
     wanted = values if isinstance(values, tuple) else (values,)

@@ -22,7 +22,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, Chart, Grid, Line, Lines, finite, number, rows_of
-from discreet.core.constraints import ColumnName, Public
+from discreet.core.constraints import AtLeast, ColumnName, Entries, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -138,11 +138,11 @@ def series(
     contributor: ColumnName | None = None,
     time: ColumnName | None = None,
     group: ColumnName | None = None,
-    k: int | Annotated[Sequence[int], Public()] = 3,
+    k: Annotated[int, AtLeast(2)] | Annotated[Sequence[Annotated[int, AtLeast(2)]], Public(), Entries()] = 3,
     grouping: Grouping = "mdav",
-    share: float = 0.6,
-    p: float | None = None,
-    attackers: int | None = None,
+    share: Annotated[float, Share(above=True, below=True)] = 0.6,
+    p: Annotated[float, Share(above=True)] | None = None,
+    attackers: Annotated[int, AtLeast(1)] | None = None,
     peak: Any = None,
     negative: Negative = "refuse",
     standardize: bool = False,
@@ -237,7 +237,7 @@ def series(
     >>> found.figures["cells"], found.figures["cells_dominance_1"], found.figures["cells_dominance_2"]
     (2, 0, 2)
     """
-    sizes = _sizes(k)
+    sizes = tuple(dict.fromkeys([k] if isinstance(k, int) else k))
     rules = Rules.of(share, p)
     named = {
         "contributor": contributor or data.roles.contributor or data.roles.person,
@@ -354,10 +354,6 @@ def _labels(curves: Curves, k: int, grouping: Grouping, standardize: bool, seed:
         raise ParameterError(f"k ({k}) is larger than the number of contributors ({n:,}).")
     if grouping == "mdav":
         return groups_of_at_least(curves.for_distance(standardize), k)
-    if grouping != "random":
-        raise ParameterError(
-            "grouping must be 'mdav' or 'random'; name a column with group= for given groups."
-        )
     ranks = generator(seed, "series", f"groups of {k}").permutation(n)
     return np.minimum(ranks // k, max(n // k, 1) - 1)
 
@@ -365,8 +361,6 @@ def _labels(curves: Curves, k: int, grouping: Grouping, standardize: bool, seed:
 def _drawn(n: int, attackers: int | None, seed: Seed) -> Any:
     if attackers is None:
         return np.arange(n)
-    if attackers < 1:
-        raise ParameterError("attackers must be 1 or more, or None for everybody.")
     return np.sort(generator(seed, "series", "attackers").choice(n, min(attackers, n), replace=False))
 
 
@@ -396,13 +390,6 @@ def _meaning(found: Publication, rules: Rules, insiders: Insiders) -> str:
         f"An insider finds the own group in {percent(insiders.success)} of the cases "
         f"(by guessing: {percent(1 / found.groups)}), out of {shown(found.groups)} groups."
     )
-
-
-def _sizes(k: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(dict.fromkeys([k] if isinstance(k, int) else k))
-    if not sizes or any(isinstance(size, bool) or int(size) != size or size < 2 for size in sizes):
-        raise ParameterError("k must be a whole number of 2 or more, or several of them.")
-    return tuple(int(size) for size in sizes)
 
 
 def _quantile(heights: Any, q: float) -> float | None:

@@ -5,15 +5,14 @@ beta-likeness and delta-disclosure.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
@@ -57,7 +56,7 @@ def beta_likeness(
     keys: ColumnNames | None = None,
     sensitive: ColumnName | ColumnNames | None = None,
     enhanced: bool = False,
-    threshold: float = 1.0,
+    threshold: Annotated[float, AtLeast(0)] = 1.0,
     missing: Missing = "category",
 ) -> Measure:
     """By what factor does a class raise the chance of a sensitive value?
@@ -171,7 +170,7 @@ def delta_disclosure(
     keys: ColumnNames | None = None,
     sensitive: ColumnName | ColumnNames | None = None,
     absent: Literal["ignore", "infinite"] = "ignore",
-    threshold: float = 1.0,
+    threshold: Annotated[float, AtLeast(0)] = 1.0,
     missing: Missing = "category",
 ) -> Measure:
     """By how much, up or down, does a class change the odds of a sensitive value?
@@ -215,8 +214,6 @@ def delta_disclosure(
     >>> delta_disclosure(Microdata(people, keys=["sex"], sensitive=["ill"])).value
     0.0
     """
-    if absent not in ("ignore", "infinite"):
-        raise ParameterError("absent must be 'ignore' or 'infinite'.")
     keys = engine.resolve_keys(data, keys)
     columns = engine.resolve_sensitive(data, sensitive, keys)
     known = engine.distinct_counts(data, columns)

@@ -502,8 +502,6 @@ def _population(
         raise ParameterError("Give population_size or sampling_fraction, not both.")
     notes = []
     if fraction is not None:
-        if not 0 < fraction <= 1:
-            raise ParameterError("sampling_fraction must be above 0 and at most 1, e.g. 0.1 for one in ten.")
         people = _countable(records / fraction, "sampling_fraction")
     elif size is not None:
         if size < rows:

@@ -26,7 +26,8 @@ from discreet.core.charts import (
     part_shown,
     rows_of,
 )
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
+from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -42,7 +43,6 @@ from discreet.risk.attribution_attack import (
     Link,
     as_copies,
     attribution_tables,
-    check_options,
     checked_tolerances,
 )
 from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
@@ -239,13 +239,13 @@ def attribution(
     tolerance: float | Annotated[Mapping[str, float], Public()] | None = None,
     guess: Guess = "proportional",
     knows: Annotated[Mapping[Any, float], HoldsValues()] | None = None,
-    membership: float = 1.0,
-    fallback: float | None = None,
+    membership: Annotated[float, Share()] = 1.0,
+    fallback: Annotated[float, Share()] | None = None,
     together: bool = False,
     missing: Missing = "category",
     weight: ColumnName | None = None,
-    surface: int = 10,
-    replicates: int = 0,
+    surface: Annotated[int, AtLeast(1)] = 10,
+    replicates: Annotated[int, AtLeast(0)] = 0,
     precision: Annotated[Setting, Public()] = None,
     seed: Seed = None,
 ) -> Measure:
@@ -346,16 +346,11 @@ def attribution(
     >>> risk.value, round(risk.figures["worst_gain"], 4)
     (0.75, -0.1667)
     """
-    check_options(
-        unmatched=unmatched,
-        baseline=baseline,
-        guess=guess,
-        missing=missing,
-        membership=membership,
-        fallback=fallback,
-        surface=surface,
-        replicates=replicates,
-    )
+    if missing == "wildcard":
+        raise ParameterError(
+            "Two files cannot be matched class by class with missing='wildcard', which has no classes. "
+            "Use missing='category' or 'drop'."
+        )
     keys = engine.resolve_keys(original, keys)
     columns = engine.resolve_sensitive(original, sensitive, keys)
     weight = None if weight is None else engine.resolve_weight(original, weight)

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.core.errors import ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import percent
 from discreet.engine import Missing
@@ -209,8 +208,6 @@ def worst_column(
     threshold: float,
 ) -> tuple[pl.DataFrame, dict[str, Any], int]:
     """Summarize a per-class figure for each sensitive column, the worst first."""
-    if threshold < 0:
-        raise ParameterError("threshold must not be negative.")
     rows = []
     for column in columns:
         table = by_class(column, named=False)

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.errors import ParameterError
 from discreet.numerics.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
 from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import plain_rows
@@ -166,7 +165,6 @@ def similarity(apart: Floats, *, kind: Kind = "gauss", offset: float, scale: flo
     >>> similarity(np.array([5.0, 7.0, 10.0, 11.0]), offset=5, scale=5).round(4).tolist()
     [1.0, 0.895, 0.5, 0.3686]
     """
-    _check(kind)
     if kind == "step":
         return np.asarray(apart <= offset, dtype=np.float64)
     beyond = np.maximum(apart - offset, 0.0)
@@ -190,7 +188,6 @@ def reach_of(threshold: float, kind: Kind) -> float:
     >>> [reach_of(0.5, kind) for kind in ("gauss", "linear", "exp", "squared", "step")]
     [1.0, 1.0, 1.0, 1.0, 0.0]
     """
-    _check(kind)
     if kind == "step":
         return 0.0
     if kind == "gauss":
@@ -200,8 +197,3 @@ def reach_of(threshold: float, kind: Kind) -> float:
     if kind == "linear":
         return float(2 * (1 - threshold))
     return float(np.sqrt(2 * (1 - threshold)))
-
-
-def _check(kind: str) -> None:
-    if kind not in ("gauss", "linear", "exp", "squared", "step"):
-        raise ParameterError("kind must be 'gauss', 'linear', 'exp', 'squared' or 'step'.")

@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, part_shown, rows_of
 from discreet.core.citations import KOLB_2024
-from discreet.core.constraints import ColumnName, ColumnNames, Public
+from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -74,7 +74,7 @@ def group_disclosure(
     *,
     keys: ColumnNames | None = None,
     sensitive: ColumnName | ColumnNames | None = None,
-    naive: float = 0.9,
+    naive: Annotated[float, Share(above=True)] = 0.9,
     subsets: bool = True,
     precision: Annotated[Setting, Public()] = None,
 ) -> Measure:
@@ -126,8 +126,6 @@ def group_disclosure(
     >>> group_disclosure(original, Microdata(pl.DataFrame({"k": list("abb"), "t": list("xyx")}))).value
     1.0
     """
-    if not 0 < naive <= 1:
-        raise ParameterError("naive must be a share above 0 and at most 1.")
     keys = engine.resolve_keys(original, keys)
     columns = engine.resolve_sensitive(original, sensitive, keys)
     if subsets and len(keys) > 16:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
@@ -17,7 +17,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
-from discreet.core.constraints import ColumnName, ColumnNames
+from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked
@@ -127,8 +127,8 @@ def individual(
     employer: ColumnName | None = None,
     employer_keys: ColumnNames | None = None,
     employer_weight: ColumnName | None = None,
-    threshold: float = 0.1,
-    target_share: float | None = None,
+    threshold: Annotated[float, Share()] = 0.1,
+    target_share: Annotated[float, Share(above=True)] | None = None,
     missing: Missing = "category",
 ) -> Measure:
     """How likely is each person of a survey to be found, given how many people the weights say are like them?
@@ -211,7 +211,6 @@ def individual(
     >>> round(found.figures["expected_reidentifications"], 4)
     0.2114
     """
-    _check_shares(threshold, target_share)
     keys = engine.resolve_keys(data, keys)
     weight = engine.resolve_weight(data, weight, required=True)
     household = _column(data, household or data.roles.household, "household")
@@ -297,15 +296,6 @@ def individual(
             distribution=lambda: engine.like(data, _distribution(classes)),
         ),
     )
-
-
-def _check_shares(threshold: float, target_share: float | None) -> None:
-    if not 0 <= threshold <= 1:
-        raise ParameterError("threshold must be a risk between 0 and 1, e.g. 0.1 for one in ten.")
-    if target_share is not None and not 0 < target_share <= 1:
-        raise ParameterError(
-            "target_share must be a share above 0 and up to 1, e.g. 0.01 for one in a hundred."
-        )
 
 
 def _column(data: Microdata, name: str | None, role: str) -> str | None:

@@ -22,7 +22,7 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure, pictured
 from discreet.core.charts import Frame, Point, Points, columns_of, finite, gathered
 from discreet.core.citations import COHEN_NISSIM_2020
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
+from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -71,8 +71,6 @@ class _Counts:
             raise ParameterError(
                 f"There are {m.size:,} counts and {chance.size:,} probabilities: one each a cell."
             )
-        if records < 1:
-            raise ParameterError("records must be 1 or more: the number of records behind the counts.")
         if self.population_size is not None and self.population_size < records:
             raise ParameterError(
                 f"The population ({self.population_size:,} people) is smaller than the file ({records:,} records). "
@@ -99,10 +97,6 @@ class _Limits:
     factor: float
     membership_known: bool
     likely: float
-
-    def check(self) -> None:
-        if self.specificity <= 0 or self.factor <= 0 or not 0 < self.likely <= 1:
-            raise ParameterError("specificity and factor must be above 0, likely above 0 and at most 1.")
 
     def flags(self, chance: Floats, gain: Floats, inside: Floats, population: int | None) -> Any:
         if self.membership_known:
@@ -205,10 +199,10 @@ def isolation(
     population_size: int | None = None,
     probability: ColumnName | None = None,
     recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
-    specificity: float = 100.0,
-    factor: float = 10.0,
+    specificity: Annotated[float, Above(0)] = 100.0,
+    factor: Annotated[float, Above(0)] = 10.0,
     membership_known: bool = False,
-    likely: float = 0.5,
+    likely: Annotated[float, Share(above=True)] = 0.5,
     missing: Missing = "category",
 ) -> Measure:
     """Does this file let somebody single out a person any better than blind guessing would?
@@ -347,18 +341,19 @@ def isolation(
 
 
 @pictured(_pictures)
+@checked
 def isolation_of_counts(
     counts: npt.ArrayLike,
     probabilities: npt.ArrayLike,
     *,
-    records: int,
+    records: Annotated[int, AtLeast(1)],
     population_size: int | None = None,
     noise: Any = None,
     data_dependent: bool = False,
-    specificity: float = 100.0,
-    factor: float = 10.0,
+    specificity: Annotated[float, Above(0)] = 100.0,
+    factor: Annotated[float, Above(0)] = 10.0,
     membership_known: bool = False,
-    likely: float = 0.5,
+    likely: Annotated[float, Share(above=True)] = 0.5,
 ) -> Measure:
     """Do these published counts let somebody single out a person any better than blind guessing would?
 
@@ -397,7 +392,6 @@ def isolation_of_counts(
     release = _Counts(m, np.asarray(probabilities, dtype=np.float64), records, population_size)
     release.check(exact=noise is None)
     limits = _Limits(specificity, factor, membership_known, likely)
-    limits.check()
     cells, half, double = (_gains(release, limits, noise, scale) for scale in (1.0, 0.5, 2.0))
     isolated = float(cells["pr_isolate_given_release"].sum())
     flagged = cells["flag"] == IDENTIFYING

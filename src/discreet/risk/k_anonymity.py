@@ -13,8 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
-from discreet.core.constraints import ColumnNames, HoldsValues
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, Beside, Caveat, OfAdvice
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -89,7 +88,7 @@ def k_anonymity(
     *,
     keys: ColumnNames | None = None,
     missing: Missing = "category",
-    threshold: int = 3,
+    threshold: Annotated[int, AtLeast(1)] = 3,
 ) -> Measure:
     """How many people share the rarest combination of key values?
 
@@ -147,8 +146,6 @@ def k_anonymity(
     >>> k_anonymity(Microdata(people, keys=["sex"])).value
     1
     """
-    if threshold < 1:
-        raise ParameterError("threshold must be 1 or more: it is a number of records.")
     keys = engine.resolve_keys(data, keys)
     caveats = key_caveats(data, keys)
     spectrum = engine.size_spectrum(data, keys, missing)
@@ -271,7 +268,7 @@ def reidentification(
     keys: ColumnNames | None = None,
     population: Microdata | None = None,
     recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
-    threshold: float = 0.2,
+    threshold: Annotated[float, Share()] = 0.2,
     missing: Missing = "category",
 ) -> Measure:
     """How likely is an intruder to point at the right record?
@@ -326,8 +323,6 @@ def reidentification(
     >>> risk.figures["prosecutor_max"], risk.figures["prosecutor_mean"]
     (0.5, 0.4)
     """
-    if not 0 <= threshold <= 1:
-        raise ParameterError("threshold must be a share between 0 and 1, e.g. 0.2 for one in five.")
     keys = engine.resolve_keys(data, keys)
     caveats = key_caveats(data, keys)
     spectrum = engine.size_spectrum(data, keys, missing)

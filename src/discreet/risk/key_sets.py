@@ -149,8 +149,6 @@ def number_of_sets(keys: int, max_size: int) -> int:
 
 def checked_size(max_size: int, keys: int) -> int:
     """Check the size up to which sets of keys are looked at; more than there are keys means all of them."""
-    if max_size < 1:
-        raise ParameterError("max_size must be 1 or more: it is a number of keys.")
     max_size = min(max_size, keys)
     sets = number_of_sets(keys, max_size)
     if sets > MOST_SETS:

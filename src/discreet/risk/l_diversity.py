@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.core.constraints import ColumnName, ColumnNames, Public
+from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
@@ -99,10 +99,10 @@ def l_diversity(
     keys: ColumnNames | None = None,
     sensitive: ColumnName | ColumnNames | None = None,
     kind: Kind = "distinct",
-    c: float = 2.0,
-    groups: int | Annotated[Sequence[float], Public()] | None = None,
-    tolerance: float | None = None,
-    threshold: float = 2,
+    c: Annotated[float, Above(0)] = 2.0,
+    groups: Annotated[int, AtLeast(1)] | Annotated[Sequence[float], Public()] | None = None,
+    tolerance: Annotated[float, Above(0)] | None = None,
+    threshold: Annotated[float, AtLeast(1)] = 2,
     missing: Missing = "category",
 ) -> Measure:
     """How many different sensitive values stand behind one combination of key values?
@@ -161,7 +161,6 @@ def l_diversity(
     >>> l_diversity(Microdata(people, keys=["sex"], sensitive=["ill"])).value
     1
     """
-    _check(kind, c, tolerance, threshold)
     keys = engine.resolve_keys(data, keys)
     columns = engine.resolve_sensitive(data, sensitive, keys)
     breaks = {column: breaks_of(data, column, groups) for column in columns}
@@ -241,8 +240,6 @@ def breaks_of(data: Microdata, column: str, groups: int | Sequence[float] | None
         return ()
     _must_be_numeric(data, [column], "groups")
     if isinstance(groups, int):
-        if groups < 1:
-            raise ParameterError("groups must be 1 or more.")
         return engine.equal_breaks(data, column, groups)
     breaks = tuple(float(x) for x in groups)
     if list(breaks) != sorted(set(breaks)):
@@ -276,17 +273,6 @@ def sensitive_caveats(
                     "about the others comes on top."
                 )
     return caveats
-
-
-def _check(kind: str, c: float, tolerance: float | None, threshold: float) -> None:
-    if kind not in ("distinct", "entropy", "recursive"):
-        raise ParameterError("kind must be 'distinct', 'entropy' or 'recursive'.")
-    if c <= 0:
-        raise ParameterError("c must be above 0.")
-    if tolerance is not None and tolerance <= 0:
-        raise ParameterError("tolerance must be above 0, in the units of the sensitive column.")
-    if threshold < 1:
-        raise ParameterError("threshold must be 1 or more: it is a number of values.")
 
 
 def _must_be_numeric(data: Microdata, columns: Sequence[str], parameter: str) -> None:

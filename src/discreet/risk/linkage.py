@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, figure_bars, finite, rows_of
-from discreet.core.constraints import ColumnName, ColumnNames, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.parameters import checked
@@ -172,11 +172,11 @@ def linkage(
     categorical: ColumnNames = (),
     distance: Distance = "gower",
     missing: MissingRule = "ignore",
-    width: float | None = None,
-    crowd: int = 2,
-    crowd_width: float = 0.05,
+    width: Annotated[float, AtLeast(0)] | None = None,
+    crowd: Annotated[int, AtLeast(0)] = 2,
+    crowd_width: Annotated[float, AtLeast(0)] = 0.05,
     blocking: Annotated[Sequence[str], Public()] = (),
-    threshold: float = 0.9,
+    threshold: Annotated[float, Share(above=True, below=True)] = 0.9,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -250,10 +250,6 @@ def linkage(
     >>> linkage(Microdata(people), Microdata(masked), method="interval", columns=["age"], width=0.2).value
     0.75
     """
-    if method not in ("distance", "assignment", "probabilistic", "interval", "rank", "robust"):
-        raise ParameterError(
-            "method must be 'distance', 'assignment', 'probabilistic', 'interval', 'rank' or 'robust'."
-        )
     if columns is None and original.roles.keys:
         columns = original.roles.keys
     compared = compared_columns(original, released, columns, without=[ids])
@@ -372,8 +368,6 @@ def _probabilistic_measure(
 ) -> Measure:
     from discreet.risk.record_links import probabilistic_links
 
-    if not 0 < threshold < 1:
-        raise ParameterError("threshold must be a probability between 0 and 1.")
     found = probabilistic_links(
         files.ours,
         files.theirs,
@@ -416,8 +410,6 @@ def _interval_measure(
     about: dict[str, Any],
     seed: Seed,
 ) -> Measure:
-    if width < 0 or crowd_width < 0 or crowd < 0:
-        raise ParameterError("width, crowd and crowd_width must not be negative.")
     truth = files.truth
     rows = np.flatnonzero(truth >= 0)
     x, y = files.ours[truth[rows]], files.theirs[rows]

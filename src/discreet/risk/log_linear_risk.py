@@ -14,7 +14,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Dots, Row, number, rows_of
-from discreet.core.constraints import ColumnNames, Public
+from discreet.core.constraints import AtLeast, ColumnNames, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -107,11 +107,11 @@ def log_linear(
     data: Microdata,
     *,
     keys: ColumnNames | None = None,
-    population_size: int | None = None,
-    sampling_fraction: float | None = None,
+    population_size: Annotated[int, AtLeast(1)] | None = None,
+    sampling_fraction: Annotated[float, Share(above=True)] | None = None,
     model: Annotated[str, Public()] | None = None,
     missing: Missing = "category",
-    repeats: int = 10,
+    repeats: Annotated[int, AtLeast(3)] = 10,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -179,7 +179,6 @@ def log_linear(
     >>> found.figures["sample_uniques"], round(found.figures["tau2"], 2)
     (1, 0.22)
     """
-    _check_repeats(repeats)
     keys = engine.resolve_keys(data, keys)
     caveats = key_caveats(data, keys)
     sample = coded_sample(
@@ -422,11 +421,6 @@ def _meaning(uniques: int, people: int, tau1: float, tau2: float) -> str:
         f"unique among the {people:,} people of the population too; an intruder who links each to somebody with the "
         f"same key values is right in {percent(tau2 / uniques)} of the cases (about {shown(round(tau2, 1))})."
     )
-
-
-def _check_repeats(repeats: int) -> None:
-    if isinstance(repeats, bool) or repeats < 3:
-        raise ParameterError("repeats must be 3 or more: an interval needs that many groups.")
 
 
 # Poisson log-linear models of a table of class counts, and how wrong they make the risk of sample uniques.

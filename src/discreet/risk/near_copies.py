@@ -11,7 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import rows_of
-from discreet.core.constraints import ColumnNames, Public
+from discreet.core.constraints import AtLeast, Between, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
@@ -179,10 +179,10 @@ def near_copies(
     keys: ColumnNames | None = None,
     columns: ColumnNames | None = None,
     categorical: ColumnNames = (),
-    reach: float = 0.05,
-    outlying: float = 0.1,
+    reach: Annotated[float, Between(0, 0.5, below=True)] = 0.05,
+    outlying: Annotated[float, Share(above=True)] = 0.1,
     precision: Annotated[Setting, Public()] = None,
-    most: int = 50_000,
+    most: Annotated[int, AtLeast(1)] = 50_000,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -268,7 +268,6 @@ def near_copies(
     >>> [near_copies(Microdata(people), Microdata(file)).value > 0.5 for file in (blurred, strangers)]
     [True, False]
     """
-    _check(reach, outlying, most)
     compared, codes, tables, agreed = side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision
     )
@@ -388,15 +387,6 @@ def _by_keys(
     counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
     # As a share of everybody, like the replicated uniques, which are the exact part of it.
     return replace(counts.found(reach, single=True), of=tables[0].height)
-
-
-def _check(reach: float, outlying: float, most: int) -> None:
-    if not 0 <= reach < 0.5:
-        raise ParameterError("reach must be a share from 0 to below one half.")
-    if not 0 < outlying <= 1:
-        raise ParameterError("outlying must be a share above 0 and at most 1.")
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ParameterError("most must be a whole number of 1 or more.")
 
 
 def _in_words(figures: Mapping[str, Any], people: int, alone: int, worst: TellingColumn | None) -> str:

@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.charts import Line, Lines, finite, number, rows_of
-from discreet.core.constraints import ColumnNames, Public
+from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
@@ -218,7 +218,7 @@ def neighbors(
     columns: ColumnNames | None = None,
     categorical: ColumnNames = (),
     distance: Distance = "gower",
-    hit_tolerance: float = 1 / 30,
+    hit_tolerance: Annotated[float, AtLeast(0)] = 1 / 30,
     precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
     seed: Seed = None,
@@ -300,8 +300,6 @@ def neighbors(
     >>> round(close.figures["dcr_median"], 3), close.figures["identical_records"]
     (0.055, 1)
     """
-    if hit_tolerance < 0:
-        raise ParameterError("hit_tolerance must not be negative.")
     compared, codes, tables, agreed = side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision
     )

@@ -16,7 +16,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
-from discreet.core.constraints import ColumnNames, HoldsValues, Public
+from discreet.core.constraints import Above, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -88,14 +88,14 @@ def outliers(
     categorical: ColumnNames = (),
     rule: Rule = "zscore",
     combine: Literal["any", "all"] = "any",
-    cutoff: float | None = None,
+    cutoff: Annotated[float, Above(0)] | None = None,
     targets: Annotated[Sequence[bool], HoldsValues()] | None = None,
     kind: Kind = "gauss",
     offset: float | Annotated[Mapping[str, float], Public()] | None = None,
     scale: float | Annotated[Mapping[str, float], Public()] | None = None,
-    threshold: float = 0.5,
+    threshold: Annotated[float, Share(above=True)] = 0.5,
     likeness: Likeness = "exact",
-    likeness_threshold: float = 1.0,
+    likeness_threshold: Annotated[float, Share(above=True)] = 1.0,
     sides: Literal["original", "both"] = "original",
     collapse: bool = False,
     holdout: Microdata | None = None,
@@ -168,7 +168,6 @@ def outliers(
     >>> found.figures["single_match"], found.figures["pairs"]
     (1, 3)
     """
-    _check(combine, threshold, likeness, likeness_threshold, sides)
     variants = released if isinstance(released, Mapping) else {"released": released}
     if not variants:
         raise ParameterError("There is no release to attack; give one, or several by name.")
@@ -383,17 +382,6 @@ def _by_column(
     return values
 
 
-def _check(combine: str, threshold: float, likeness: str, likeness_threshold: float, sides: str) -> None:
-    if combine not in ("any", "all"):
-        raise ParameterError("combine must be 'any' or 'all'.")
-    if sides not in ("original", "both"):
-        raise ParameterError("sides must be 'original' or 'both'.")
-    if likeness not in ("exact", "levenshtein", "jaro_winkler"):
-        raise ParameterError("likeness must be 'exact', 'levenshtein' or 'jaro_winkler'.")
-    if not 0 < threshold <= 1 or not 0 < likeness_threshold <= 1:
-        raise ParameterError("threshold and likeness_threshold must be above 0 and at most 1.")
-
-
 # Who stands out? Rules for outliers, fitted on one file and applied to it or to others.
 
 
@@ -415,11 +403,7 @@ def outlier_flags(
 
     The rule takes a table and, with ``own=True``, that table's own centre and spread instead of the first's.
     """
-    if rule not in CUTOFFS:
-        raise ParameterError("rule must be 'zscore', 'tukey' or 'mad'.")
     limit = CUTOFFS[rule] if cutoff is None else cutoff
-    if limit <= 0:
-        raise ParameterError("cutoff must be above zero.")
     fences = {name: _fences(as_float(table[name]), rule, limit) for name in numeric}
     flat = [name for name, fence in fences.items() if fence is None]
     if given is None and len(flat) == len(fences):

@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
-from discreet.core.constraints import ColumnNames, Public
+from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -68,9 +68,9 @@ def overlapping_tables(
     data: Microdata,
     *,
     keys: ColumnNames | None = None,
-    max_order: int = 5,
+    max_order: Annotated[int, AtLeast(1)] = 5,
     tables: Annotated[Sequence[Sequence[str]], Public()] | None = None,
-    minimum: int = 1,
+    minimum: Annotated[int, AtLeast(1)] = 1,
     missing: Missing = "category",
     progress: bool = False,
 ) -> Measure:
@@ -134,8 +134,6 @@ def overlapping_tables(
     """
     if missing == "wildcard":
         raise ParameterError("Tables have cells, and missing='wildcard' has none. Use 'category' or 'drop'.")
-    if max_order < 1 or minimum < 1:
-        raise ParameterError("max_order and minimum must be 1 or more.")
     keys = engine.resolve_keys(data, keys)
     published = _published(keys, max_order, tables)
     classes = engine.class_table(data, keys, missing)

@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, number
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -89,7 +89,7 @@ def differencing(
     *,
     keys: ColumnNames | None = None,
     person: ColumnName | None = None,
-    k: int = 3,
+    k: Annotated[int, AtLeast(2)] = 3,
     recoding: Annotated[Mapping[str, Coding], HoldsValues(by_column=True)] | None = None,
     missing: Missing = "category",
 ) -> Measure:
@@ -173,8 +173,6 @@ def differencing(
         raise ParameterError(
             "Two releases are compared class by class, and missing='wildcard' has no classes. Use 'category' or 'drop'."
         )
-    if isinstance(k, bool) or k < 2:
-        raise ParameterError("k must be 2 or more: the number of records among which a person is hidden.")
     keys = engine.resolve_keys(previous, keys)
     _must_have(next, keys, "key")
     engine.overview(next, keys)

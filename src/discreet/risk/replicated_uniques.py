@@ -16,7 +16,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
 from discreet.core.citations import KOLB_2024, RAAB_2024, RAAB_NOWOK_DIBBEN_2024
-from discreet.core.constraints import ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
@@ -234,8 +234,6 @@ def remove_replicated_uniques(
     >>> release.data.frame["age"].to_list(), release.log[0].removed_records
     ([31, 40, 40], 1)
     """
-    if rule not in ("replicated", "matched"):
-        raise ParameterError("rule must be 'replicated' or 'matched'.")
     started = time.perf_counter()
     keys = engine.resolve_keys(original, keys)
     must_be_released(released, keys, "key")
@@ -266,8 +264,6 @@ def remove_replicated_uniques(
 def identity_of(files: PairedFiles, copy: int, left_out: Sequence[str], denominator: Which) -> dict[str, Any]:
     """Count the uniques of the original and one copy; classes in which a key of ``left_out`` is missing do not."""
     joint = files.key_cells[copy]
-    if denominator not in ("original", "released"):
-        raise ParameterError("denominator must be 'original' or 'released'.")
     return identity_shares(
         joint.original,
         joint.released,
@@ -333,7 +329,7 @@ def replicated_special_uniques(
     released: Microdata,
     *,
     keys: ColumnNames | None = None,
-    max_size: int = 3,
+    max_size: Annotated[int, AtLeast(1)] = 3,
     precision: Annotated[Setting, Public()] = None,
     progress: bool = False,
 ) -> Measure:

@@ -25,8 +25,6 @@ class Rules:
     @classmethod
     def of(cls, share: float, p: float | None) -> Rules:
         """Derive p from the dominance share where it is not given."""
-        if not 0 < share < 1:
-            raise ParameterError("share must lie between 0 and 1: 0.6 for 60 percent.")
         p = (1 - share) / share if p is None else p
         if not 0 < p <= 1:
             raise ParameterError(

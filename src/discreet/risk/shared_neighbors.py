@@ -7,7 +7,7 @@ neighbors in common; a released record in a tiny mixed cluster points at the few
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnNames
+from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfBenchmark
 from discreet.core.parameters import checked
@@ -62,9 +62,9 @@ def shared_neighbors(
     columns: ColumnNames | None = None,
     categorical: ColumnNames = (),
     k: int = 5,
-    similarity: int = 3,
-    min_points: int = 2,
-    small: int = 5,
+    similarity: Annotated[int, AtLeast(1)] = 3,
+    min_points: Annotated[int, AtLeast(1)] = 2,
+    small: Annotated[int, AtLeast(1)] = 5,
     require_mixed: bool = True,
     noise: Noise = "ignore",
     scale: Literal["range", "none"] = "range",
@@ -123,10 +123,6 @@ def shared_neighbors(
     """
     if not 1 <= similarity <= k:
         raise ParameterError(f"similarity must be from 1 to k (here {k}).")
-    if min_points < 1 or small < 1:
-        raise ParameterError("min_points and small must be 1 or more.")
-    if noise not in ("ignore", "risky"):
-        raise ParameterError("noise must be 'ignore' or 'risky'.")
     compared = compared_columns(original, [released], columns)
     names = compared.names
     ours, theirs = tables_of([original, released], names)

@@ -14,7 +14,7 @@ gain built on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import narwhals as nw
 import numpy as np
@@ -23,14 +23,19 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.parameters import checked
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.engine.comparable import comparable_keys, recoded
 from discreet.microdata import Microdata
 
+_Count = Annotated[int, AtLeast(1)]
 
-def isolation_chance(p: npt.ArrayLike, n: int) -> Floats:
+
+@checked
+def isolation_chance(p: npt.ArrayLike, n: _Count) -> Floats:
     """Return the chance that a description of probability p fits exactly one of n records.
 
     Examples
@@ -38,12 +43,12 @@ def isolation_chance(p: npt.ArrayLike, n: int) -> Floats:
     >>> isolation_chance([0.1, 0.0, 1.0], 10).round(6).tolist()
     [0.38742, 0.0, 0.0]
     """
-    _count(n, "n")
     chance = _probabilities(p)
     return _exactly_one(np.float64(n), chance)
 
 
-def blind_isolations(n: int, k: int = 1) -> float:
+@checked
+def blind_isolations(n: _Count, k: _Count = 1) -> float:
     """Return how many records k disjoint blind guesses isolate at best, in expectation.
 
     Each guess has probability 1/max(k, n).
@@ -53,12 +58,11 @@ def blind_isolations(n: int, k: int = 1) -> float:
     >>> round(blind_isolations(5), 4), round(blind_isolations(5, 10), 4)
     (0.4096, 3.2805)
     """
-    _count(n, "n")
-    _count(k, "k")
     return float(k * isolation_chance(1 / max(k, n), n))
 
 
-def guesses_needed(n: int, share: float) -> float:
+@checked
+def guesses_needed(n: _Count, share: Annotated[float, Share(above=True)]) -> float:
     """Return how many blind guesses isolate a share of the n records, in expectation.
 
     Not rounded up. A share of 1 is never reached: infinity (but for n = 1, where one guess is enough).
@@ -68,9 +72,6 @@ def guesses_needed(n: int, share: float) -> float:
     >>> round(guesses_needed(10_000, 0.95), 2)
     194938.26
     """
-    _count(n, "n")
-    if not 0 < share <= 1:
-        raise ParameterError("share must be above 0 and at most 1: the share of the records to isolate.")
     if n == 1:
         return share
     if share == 1:
@@ -79,7 +80,8 @@ def guesses_needed(n: int, share: float) -> float:
     return float(needed) if needed >= n else float(share * n / isolation_chance(1 / n, n))
 
 
-def partition_isolations(probabilities: npt.ArrayLike, n: int, k: int | None = None) -> float:
+@checked
+def partition_isolations(probabilities: npt.ArrayLike, n: _Count, k: _Count | None = None) -> float:
     """Return the expected isolations of k cells drawn at random from a partition that is not quite even.
 
     Parameters
@@ -103,7 +105,13 @@ def partition_isolations(probabilities: npt.ArrayLike, n: int, k: int | None = N
     return float(guesses / chance.size * isolation_chance(chance, n).sum())
 
 
-def partition_bound(deviation: float, cells: int, n: int, k: int | None = None) -> float:
+@checked
+def partition_bound(
+    deviation: Annotated[float, AtLeast(0)],
+    cells: _Count,
+    n: _Count,
+    k: _Count | None = None,
+) -> float:
     """Bound the expected isolations from below when only the spread of the cell probabilities is known.
 
     ``deviation`` is their standard deviation (over the cells). From half an average cell upwards the bound says
@@ -114,10 +122,6 @@ def partition_bound(deviation: float, cells: int, n: int, k: int | None = None) 
     >>> round(partition_bound(0.25 / 100, cells=100, n=100) / 100, 6)
     0.228305
     """
-    _count(n, "n")
-    _count(cells, "cells")
-    if not deviation >= 0:
-        raise ParameterError("deviation must not be negative: it is a standard deviation.")
     guesses = _guesses(k, cells)
     spread = deviation * cells
     if spread >= 0.5:
@@ -290,7 +294,6 @@ def _power(base: float, exponent: int) -> float:
 
 def _guesses(k: int | None, cells: int) -> int:
     guesses = cells if k is None else k
-    _count(guesses, "k")
     if guesses > cells:
         raise ParameterError(f"k ({guesses:,}) is larger than the number of cells ({cells:,}) to guess from.")
     return guesses
@@ -301,11 +304,6 @@ def _probabilities(p: npt.ArrayLike) -> Floats:
     if not ((chance >= 0) & (chance <= 1)).all():
         raise ParameterError("A probability must lie between 0 and 1.")
     return chance
-
-
-def _count(number: int, name: str) -> None:
-    if isinstance(number, bool) or number != int(number) or number < 1:
-        raise ParameterError(f"{name} must be a whole number, 1 or more.")
 
 
 # How probable is each combination of key values in the population?

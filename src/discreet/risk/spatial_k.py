@@ -18,7 +18,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -68,8 +68,8 @@ def spatial_k(
     ring: Annotated[Sequence[float], Public()] | None = None,
     match: ColumnName | None = None,
     weight: ColumnName | None = None,
-    k_critical: int = 3,
-    max_share_critical: float = 0.10,
+    k_critical: Annotated[int, AtLeast(1)] = 3,
+    max_share_critical: Annotated[float, Share()] = 0.10,
 ) -> Measure:
     """How many released points are as near to a person's home as the person's own?
 
@@ -141,10 +141,6 @@ def spatial_k(
     >>> here.detail["records"]["k"].to_list()
     [2, 2, 1]
     """
-    if k_critical < 1:
-        raise ParameterError("k_critical must be 1 or more: it is a number of records.")
-    if not 0 <= max_share_critical <= 1:
-        raise ParameterError("max_share_critical must be a share between 0 and 1.")
     if (population_polygons is None) != (population_counts is None):
         raise ParameterError("population_polygons and population_counts go together. Give both, or neither.")
     system = CoordinateSystem(geographic, crs)

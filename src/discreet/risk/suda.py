@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.citations import SKINNER_ELLIOT_2002
-from discreet.core.constraints import ColumnNames
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -119,8 +118,8 @@ def special_uniques(
     data: Microdata,
     *,
     keys: ColumnNames | None = None,
-    max_size: int | None = None,
-    sampling_fraction: float | None = None,
+    max_size: Annotated[int, AtLeast(1)] | None = None,
+    sampling_fraction: Annotated[float, Share(above=True)] | None = None,
     missing: Missing = "category",
     show_values: bool = False,
     progress: bool = True,
@@ -321,8 +320,6 @@ def _affordable_size(keys: int) -> int:
 
 def _sampling_fraction(data: Microdata, given: float | None) -> tuple[float, bool]:
     if given is not None:
-        if not 0 < given <= 1:
-            raise ParameterError("sampling_fraction must be above 0 and at most 1, e.g. 0.1 for one in ten.")
         return float(given), False
     weight = engine.resolve_weight(data)
     if weight is None:

@@ -12,8 +12,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Dots, Row, finite, number, rows_of
 from discreet.core.citations import JIANG_2022
-from discreet.core.constraints import ColumnNames, HoldsValues
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -26,7 +25,7 @@ from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
 from discreet.risk.equivalence_classes import company_caveats, company_parameters
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.population_estimators import ESTIMATORS, Answer, Estimator, answer
+from discreet.risk.population_estimators import Answer, Estimator, answer
 
 _MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0)
 #: The smallest sampling fraction of the published study of the copula estimators.
@@ -108,11 +107,11 @@ def population(
     *,
     keys: ColumnNames | None = None,
     estimator: Estimator = "average",
-    population_size: int | None = None,
-    sampling_fraction: float | None = None,
-    threshold: float = 0.09,
+    population_size: Annotated[int, AtLeast(1)] | None = None,
+    sampling_fraction: Annotated[float, Share(above=True)] | None = None,
+    threshold: Annotated[float, Share()] = 0.09,
     missing: Missing = "category",
-    repeats: int = 10,
+    repeats: Annotated[int, AtLeast(3)] = 10,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -186,7 +185,6 @@ def population(
     >>> found.figures["A"], found.figures["B"]
     (0.017, 0.017)
     """
-    _check(estimator, repeats, threshold)
     keys = engine.resolve_keys(data, keys)
     caveats = without(key_caveats(data, keys), WEIGHTS_UNUSED)
     sample = coded_sample(
@@ -334,15 +332,6 @@ def known_population(
         caveats=[*company_caveats(data, keys), *caveats],
         parameters={"keys": list(keys), "missing": missing, **company_parameters(data)},
     )
-
-
-def _check(estimator: str, repeats: int, threshold: float) -> None:
-    if estimator not in ESTIMATORS:
-        raise ParameterError(unknown_name(str(estimator), ESTIMATORS, what="estimator"))
-    if isinstance(repeats, bool) or repeats < 3:
-        raise ParameterError("repeats must be 3 or more: an interval needs that many groups.")
-    if not 0 <= threshold <= 1:
-        raise ParameterError("threshold must be a share between 0 and 1, e.g. 0.09.")
 
 
 def _attacks(a: float, people: int, b: str) -> str:

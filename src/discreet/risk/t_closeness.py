@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -78,8 +78,8 @@ def t_closeness(
     distance: Distance = "emd",
     ground: Ground = "auto",
     hierarchy: Annotated[Hierarchy, HoldsValues()] | None = None,
-    groups: int | Annotated[Sequence[float], Public()] | None = None,
-    threshold: float = 0.2,
+    groups: Annotated[int, AtLeast(1)] | Annotated[Sequence[float], Public()] | None = None,
+    threshold: Annotated[float, AtLeast(0)] = 0.2,
     missing: Missing = "category",
 ) -> Measure:
     """How far are the sensitive values of a class from those of the whole file?
@@ -135,10 +135,6 @@ def t_closeness(
     >>> t_closeness(Microdata(people, keys=["sex"], sensitive=["ill"])).value
     0.0
     """
-    if distance not in ("emd", "kl", "tv"):
-        raise ParameterError("distance must be 'emd', 'kl' or 'tv'.")
-    if ground not in ("auto", "equal", "ordered", "hierarchical"):
-        raise ParameterError("ground must be 'auto', 'equal', 'ordered' or 'hierarchical'.")
     if distance == "emd" and ground == "hierarchical" and hierarchy is None:
         raise ParameterError("ground='hierarchical' needs the hierarchy of the sensitive column: hierarchy=…")
     keys = engine.resolve_keys(data, keys)

@@ -12,7 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.citations import SKINNER_ELLIOT_2002
-from discreet.core.constraints import ColumnNames, HoldsValues
+from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.parameters import checked
@@ -81,7 +81,7 @@ def uniqueness(
     keys: ColumnNames | None = None,
     population: Microdata | None = None,
     recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
-    population_size: int | None = None,
+    population_size: Annotated[int, AtLeast(1)] | None = None,
     method: Method = "bayes",
     missing: Missing = "category",
 ) -> Measure:
@@ -147,8 +147,6 @@ def uniqueness(
             "uniqueness needs classes that do not overlap, and missing='wildcard' has none. Use missing='category' "
             "or 'drop'; k_anonymity(missing='wildcard') counts the records without any match."
         )
-    if method not in ("bayes", "thesis"):
-        raise ParameterError("method must be 'bayes' or 'thesis'.")
     keys = engine.resolve_keys(data, keys)
     caveats = key_caveats(data, keys)
     spectrum = engine.size_spectrum(data, keys, missing)
@@ -289,7 +287,7 @@ def key_contributions(
     data: Microdata,
     *,
     keys: ColumnNames | None = None,
-    max_size: int = 2,
+    max_size: Annotated[int, AtLeast(1)] = 2,
     missing: Missing = "category",
 ) -> Measure:
     """Which keys drive the risk?
@@ -339,10 +337,7 @@ def key_contributions(
     if missing == "wildcard":
         raise ParameterError("Sets of keys are compared by their classes; use missing='category' or 'drop'.")
     keys = engine.resolve_keys(data, keys)
-    if not 1 <= max_size <= len(keys):
-        if max_size < 1:
-            raise ParameterError("max_size must be 1 or more.")
-        max_size = len(keys)
+    max_size = min(max_size, len(keys))
     caveats = key_caveats(data, keys)
     if missing == "category" and engine.packed_table(data, keys, missing) is None:
         engine.class_table(data, keys, missing)  # every smaller set is then counted from its rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
-from discreet.core.constraints import ColumnNames
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -93,8 +92,8 @@ def unsafe_combinations(
     data: Microdata,
     *,
     keys: ColumnNames | None = None,
-    max_size: int = 3,
-    threshold: int = 3,
+    max_size: Annotated[int, AtLeast(1)] = 3,
+    threshold: Annotated[int, AtLeast(2)] = 3,
     missing: Missing = "category",
     show_values: bool = False,
     progress: bool = True,
@@ -160,8 +159,6 @@ def unsafe_combinations(
     >>> found.detail["sets"].select("keys", "unsafe_combinations").row(0)
     ('sex, job', 1)
     """
-    if threshold < 2:
-        raise ParameterError("threshold must be 2 or more: a combination that is met at all is met once.")
     keys = engine.resolve_keys(data, keys)
     max_size = checked_size(max_size, len(keys))
     caveats = key_caveats(data, keys)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.attribution_counts import Grouping, JointCounts
 from discreet.engine.comparable import as_text, distinct_values, must_be_released
@@ -22,7 +23,7 @@ from discreet.microdata import Microdata
 
 Strategy = Literal["equal_frequency", "equal_length"]
 Source = Literal["released", "pooled", "original"]
-Spec = int | Sequence[float] | Mapping[Any, str]
+Spec = Annotated[int, AtLeast(1)] | Sequence[float] | Mapping[Any, str]
 
 _OUTSIDE = -1
 
@@ -127,8 +128,6 @@ def classes_for(
         texts = [_value_text(value) for value in spec]
         return Classes(labels=dict(zip(texts, map(str, spec.values()), strict=True))), []
     if isinstance(spec, int) and not isinstance(spec, bool):
-        if spec < 1:
-            raise ParameterError(f"The number of intervals for '{column}' must be 1 or more.")
         edges = edges_of(source_values(column, original, releases, source), spec, strategy)
         found = len(edges) - 1
         note = f"'{column}' fell into {found} intervals instead of {spec}: many of its values are equal."
@@ -292,10 +291,6 @@ def classes_of_columns(
     edges_from: Source | None,
 ) -> tuple[dict[str, Classes], list[str]]:
     """Put the numbers of the columns that were named into classes, and say what was done."""
-    if strategy not in ("equal_frequency", "equal_length"):
-        raise ParameterError("strategy must be 'equal_frequency' or 'equal_length'.")
-    if edges_from not in (None, "released", "pooled", "original"):
-        raise ParameterError("edges_from must be 'released', 'pooled' or 'original'.")
     classes: dict[str, Classes] = {}
     notes: list[str] = []
     for column, spec in (intervals or {}).items():
