@@ -25,7 +25,7 @@ from discreet.attack.success import (
 )
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
-from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import OfBenchmark
 from discreet.core.parameters import checked
@@ -65,8 +65,8 @@ def inference(
     secret: ColumnName | ColumnNames | None = None,
     known: ColumnNames | None = None,
     control: Microdata | None = None,
-    attacks: int = 1_000,
-    method: Method | Sequence[Method] | None = None,
+    attacks: Annotated[int, AtLeast(1)] = 1_000,
+    method: Method | Annotated[Sequence[Method], Entries()] | None = None,
     tolerance: Annotated[float, Share(below=True)] = 0.05,
     categorical: ColumnNames = (),
     precision: Annotated[Setting, Public()] = None,
@@ -137,8 +137,6 @@ def inference(
     methods = (
         METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
     )
-    if not methods:
-        raise ParameterError("method is empty: name one of 'nearest', 'forest', 'boosted', or leave it out.")
     victims, secrets, knowns = _plan(original, released, control, secret, known, categorical, precision)
     root = int(generator(seed).integers(2**62))
     trials: dict[str, Trial] = {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked, distinct
 from discreet.engine import collect
@@ -117,7 +118,7 @@ def coded_queries(queries: Sequence[Query], schema: Schema) -> Coded:
 
 
 @checked
-def marginal_queries(schema: Schema, order: int = 2) -> list[dict[str, Any]]:
+def marginal_queries(schema: Schema, order: Annotated[int, AtLeast(1)] = 2) -> list[dict[str, Any]]:
     """Which questions do all cross-tables of so many attributes answer?
 
     Examples

@@ -325,11 +325,9 @@ def features_of(
         _places(categorical, called, "categorical"),
         _places(discrete, called, "discrete"),
     )
-    for name, threshold in (thresholds or {}).items():
+    for name in thresholds or {}:
         if name not in called:
             raise ParameterError(unknown_name(name, called, what="feature"))
-        if threshold <= 0:
-            raise ParameterError(f"The threshold of '{name}' must be more than 0.")
     made = []
     for place, (name, own) in enumerate(zip(called, columns, strict=True)):
         kind: Kind = "continuous"
@@ -404,10 +402,6 @@ class SigmoidNetwork:
 
     def fit(self, inputs: Floats, outputs: Floats) -> SigmoidNetwork:
         """Train on pairs of rows."""
-        if self.optimizer not in _RATES:
-            raise ParameterError(f"optimizer must be one of {', '.join(map(repr, _RATES))}.")
-        if min(self.hidden, self.epochs, self.batch_size) < 1:
-            raise ParameterError("hidden, epochs and batch_size must be 1 or more.")
         spread = inputs.std(axis=0)
         self._scale = (inputs.mean(axis=0), np.where(spread > 0, spread, 1.0))
         scaled = self._scaled(inputs)

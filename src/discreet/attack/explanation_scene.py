@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,9 @@ from discreet.attack.explanation_inversion import Feature, Inverse, features_of
 from discreet.attack.shapley import Explaining
 from discreet.attack.success import Tally, excess
 from discreet.core.arrays import Flags, Floats, Integers, numbers_of
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.parameters import checked
+from discreet.core.parameters import checked, typed_parameters
 from discreet.core.randomness import generator
 
 
@@ -327,6 +329,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True)
+@partial(typed_parameters, where=lambda _: "RoundedExplanation")
 class RoundedExplanation:
     """Round scores to a grid.
 
@@ -341,11 +344,7 @@ class RoundedExplanation:
     [[0.5, 0.0]]
     """
 
-    step: float
-
-    def __post_init__(self) -> None:
-        if not self.step > 0:
-            raise ParameterError("step must be more than 0.")
+    step: Annotated[float, Above(0)]
 
     @property
     def label(self) -> str:
@@ -364,6 +363,7 @@ class RoundedExplanation:
 
 
 @dataclass(frozen=True)
+@partial(typed_parameters, where=lambda _: "TopFeatures")
 class TopFeatures:
     """Show the scores of the features that matter most to a record, and nothing of the others.
 
@@ -380,12 +380,8 @@ class TopFeatures:
     [[0.0, -0.7, 0.0]]
     """
 
-    t: int
+    t: Annotated[int, AtLeast(1)]
     hidden: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.t < 1:
-            raise ParameterError("t must be 1 or more.")
 
     @property
     def label(self) -> str:
@@ -405,6 +401,7 @@ class TopFeatures:
 
 
 @dataclass(frozen=True)
+@partial(typed_parameters, where=lambda _: "NoisyExplanation")
 class NoisyExplanation:
     """Hold scores within a public bound, and add noise that hides which record was explained.
 
@@ -431,18 +428,12 @@ class NoisyExplanation:
     """
 
     epsilon: float
-    bound: float
+    bound: Annotated[float, Above(0)]
     noise: Literal["laplace", "gaussian"] = "laplace"
     delta: float = 0.0
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        if not 0 < self.bound < np.inf:
-            raise ParameterError(
-                "bound must be a number of more than 0: what a score may be at most, in size."
-            )
-        if self.noise not in ("laplace", "gaussian"):
-            raise ParameterError("noise must be 'laplace' or 'gaussian'.")
         if (self.noise == "gaussian") != (0 < self.delta < 1):
             raise ParameterError(
                 "Gaussian noise needs a delta between 0 and 1, and Laplace noise takes none."

@@ -6,7 +6,7 @@ away.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from discreet.attack.graph_convolution import GraphService, square_matrix
 from discreet.attack.success import RISK_FIGURES, Excess, Tally, Trial, warnings_of
 from discreet.core.arrays import Flags, Floats, Integers, numbers_of, rows_of
 from discreet.core.cards import Figure, measure
-from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.constraints import Share
+from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import generator
@@ -65,7 +66,7 @@ def link_stealing(
     candidates: Any = None,
     features: Any = None,
     decision: Decision = "degree",
-    density: float | None = None,
+    density: Annotated[float, Share(above=True, below=True)] | None = None,
     threshold: float | None = None,
     alpha: float = 1e-4,
     similarity: Similarity = "correlation",
@@ -494,8 +495,6 @@ def baseline_scores(
     own = numbers_of(features, "features")
     if baseline == "attributes":
         return _alike(own, int(at[0]), similarity)
-    if baseline != "linkteller":
-        raise ParameterError(unknown_name(str(baseline), get_args(Baseline), what="baseline"))
     replaced = getattr(service, "replaced", None)
     if replaced is None:
         raise NotApplicableError(
@@ -548,8 +547,6 @@ def _joining(  # noqa: PLR0917
         return np.ones(service.width)
     if strategy == "all-zeros":
         return np.zeros(service.width)
-    if strategy not in get_args(Strategy):
-        raise ParameterError(unknown_name(str(strategy), get_args(Strategy), what="strategy"))
     at = np.flatnonzero(nodes == target)
     if features is None or not len(at):
         raise ParameterError(f"{strategy} needs features= of the candidates, and the target among them.")

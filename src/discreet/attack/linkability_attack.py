@@ -71,7 +71,7 @@ def linkability(
     columns: Annotated[tuple[Sequence[str], Sequence[str]], Public()] | None = None,
     neighbors: Annotated[int, AtLeast(1)] = 1,
     control: Microdata | None = None,
-    attacks: int = 2_000,
+    attacks: Annotated[int, AtLeast(1)] = 2_000,
     categorical: ColumnNames = (),
     distance: Distance = "gower",
     precision: Annotated[Setting, Public()] = None,

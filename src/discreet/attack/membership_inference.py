@@ -21,7 +21,7 @@ from discreet import engine
 from discreet.attack.success import RISK_FIGURES, Tally, Victims, drawn, measured, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
-from discreet.core.constraints import ColumnNames, Public
+from discreet.core.constraints import AtLeast, ColumnNames, Entries, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import OfBenchmark
 from discreet.core.parameters import checked
@@ -76,10 +76,10 @@ def membership(
     released: Microdata,
     *,
     holdout: Microdata | None = None,
-    attacks: int = 2_000,
-    method: Method | Sequence[Method] | None = None,
+    attacks: Annotated[int, AtLeast(1)] = 2_000,
+    method: Method | Annotated[Sequence[Method], Entries()] | None = None,
     reference: Microdata | None = None,
-    neighbors: int = 5,
+    neighbors: Annotated[int, AtLeast(1)] = 5,
     columns: ColumnNames | None = None,
     categorical: ColumnNames = (),
     distance: Distance = "gower",
@@ -152,8 +152,6 @@ def membership(
     methods = (
         METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
     )
-    if neighbors < 1 or not methods:
-        raise ParameterError("neighbors must be at least 1, and method must name one way at least.")
     victims = victims_of(
         original,
         released,

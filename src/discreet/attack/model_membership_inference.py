@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from discreet.attack.structural_attack import SACRO
 from discreet.attack.success import RISK_FIGURES, drawn, measured
 from discreet.core.arrays import Flags, Floats, Integers, rows_of
 from discreet.core.cards import Figure, measure
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -53,7 +54,7 @@ def model_membership(
     *,
     others: tuple[Any, Any],
     shadows: int = 16,
-    attacks: int = 2_000,
+    attacks: Annotated[int, AtLeast(1)] = 2_000,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:

@@ -75,13 +75,13 @@ def reconstruct(
     n: Annotated[int, AtLeast(1)],
     *,
     method: Literal["relaxed", "exact"] = "relaxed",
-    tolerance: float = 0.0,
+    tolerance: Annotated[float, AtLeast(0)] = 0.0,
     noisy: bool = False,
-    runs: int = 100,
-    rows: int = 1000,
-    steps: int = 1000,
+    runs: Annotated[int, AtLeast(1)] = 100,
+    rows: Annotated[int, AtLeast(1)] = 1000,
+    steps: Annotated[int, AtLeast(1)] = 1000,
     learning_rate: Annotated[float, Above(0)] = 0.1,
-    batch: int = 1024,
+    batch: Annotated[int, AtLeast(1)] = 1024,
     prior: Any = None,
     draw: Literal["sample", "argmax"] = "sample",
     once_a_run: bool = False,
@@ -167,9 +167,6 @@ def reconstruct(
     counts = {"queries": int(known.sum()), "suppressed": int((~known).sum())}
     if method == "exact":
         return _exactly(held, published, n, max_solutions, counts, told)
-    for number, name in ((runs, "runs"), (rows, "rows"), (steps, "steps"), (batch, "batch")):
-        if number < 1:
-            raise ParameterError(f"{name} must be 1 or more.")
     start = None if prior is None else codes_of(records_of(prior, list(schema)), held)
     root = fresh_seed() if seed is None else seed
     low, high = published.low[known] / n, published.high[known] / n
@@ -221,8 +218,6 @@ def _published(answers: Any, queries: int, n: int, tolerance: float, noisy: bool
         raise ParameterError(
             f"There are {queries:,} queries and {len(given):,} answers; give one answer a query."
         )
-    if tolerance < 0:
-        raise ParameterError("tolerance must not be negative: it is how far counts may be from the truth.")
     low, high = np.full(queries, np.nan), np.full(queries, np.nan)
     for i, answer in enumerate(given):
         if answer is None or (isinstance(answer, float) and np.isnan(answer)):

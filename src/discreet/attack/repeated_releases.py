@@ -17,7 +17,7 @@ from discreet.attack.attribute_inference import Clues, Secret, blind_guess, gues
 from discreet.attack.success import OPINION, RISK_FIGURES, Tally, drawn, measured, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnName, ColumnNames, Share
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -53,7 +53,7 @@ def attribute_reconstruction(
     secret: ColumnName,
     known: ColumnNames | None = None,
     control: Microdata | None = None,
-    attacks: int = 1_000,
+    attacks: Annotated[int, AtLeast(1)] = 1_000,
     method: Method = "nearest",
     tolerance: Annotated[float, Share(below=True)] = 0.05,
     categorical: ColumnNames = (),

@@ -66,7 +66,7 @@ def shadow_membership(
     *,
     synthesizer: Synthesizer | str,
     targets: Annotated[int, AtLeast(1)] = 40,
-    shadows: int = 64,
+    shadows: Annotated[int, AtLeast(8)] = 64,
     records: Annotated[int, AtLeast(10)] = 500,
     progress: bool = False,
     seed: Seed = None,
@@ -123,8 +123,8 @@ def shadow_membership(
     made = Synthesizer.named(synthesizer, {}) if isinstance(synthesizer, str) else synthesizer
     if not isinstance(made, Synthesizer):
         raise ParameterError("synthesizer must be a generator of discreet.synth, or the name of one.")
-    if shadows < 8 or shadows % 2:
-        raise ParameterError("shadows must be an even number of at least 8: half of them hold each target.")
+    if shadows % 2:
+        raise ParameterError("shadows must be an even number: half of them hold each target.")
     table = engine.collect(original, original.columns)
     names = compared_columns(original, original).names
     if table.height < 2 * records:

@@ -30,8 +30,8 @@ from discreet.attack.explanation_scene import (
 from discreet.attack.shapley import Explainer, Explaining, Predict
 from discreet.attack.success import RISK_FIGURES
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnNames, Public
-from discreet.core.errors import InputError, ParameterError
+from discreet.core.constraints import Above, AtLeast, ColumnNames, Entries, Public
+from discreet.core.errors import InputError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import generator
@@ -85,15 +85,15 @@ def shapley_reconstruction(
     names: ColumnNames | None = None,
     categorical: Annotated[Collection[str | int], Public()] = (),
     discrete: Annotated[Collection[str | int], Public()] = (),
-    thresholds: Annotated[Mapping[str, float], Public()] | None = None,
+    thresholds: Annotated[Mapping[str, Annotated[float, Above(0)]], Public()] | None = None,
     include_constant: bool = False,
     allow_overlap: bool = False,
     allow_nan: bool = False,
     permutations: int = 64,
     force: bool = False,
     optimizer: Optimizer = "adam",
-    epochs: int = 500,
-    batch_size: int = 32,
+    epochs: Annotated[int, AtLeast(1)] = 500,
+    batch_size: Annotated[int, AtLeast(1)] = 32,
     seed: int | None = None,
 ) -> Measure:
     """How much of a person's record can be rebuilt from the explanation of a prediction?
@@ -294,23 +294,23 @@ def shapley_sweep(
     target: Any,
     *,
     explainer: Explainer = "exact",
-    attacks: Sequence[Attack | Regression] = ("linear",),
-    optimizers: Sequence[Optimizer] = ("adam",),
-    guards: Sequence[Guard | None] = (None,),
+    attacks: Annotated[Sequence[Attack | Regression], Entries()] = ("linear",),
+    optimizers: Annotated[Sequence[Optimizer], Entries()] = ("adam",),
+    guards: Annotated[Sequence[Guard | None], Entries()] = (None,),
     sizes: Annotated[Sequence[int], Public()] | None = None,
-    seeds: int = 3,
+    seeds: Annotated[int, AtLeast(1)] = 3,
     groups: Annotated[Sequence[Sequence[int]], Public()] | None = None,
     names: ColumnNames | None = None,
     categorical: Annotated[Collection[str | int], Public()] = (),
     discrete: Annotated[Collection[str | int], Public()] = (),
-    thresholds: Annotated[Mapping[str, float], Public()] | None = None,
+    thresholds: Annotated[Mapping[str, Annotated[float, Above(0)]], Public()] | None = None,
     include_constant: bool = False,
     allow_overlap: bool = False,
     allow_nan: bool = False,
     permutations: int = 64,
     force: bool = False,
-    epochs: int = 500,
-    batch_size: int = 32,
+    epochs: Annotated[int, AtLeast(1)] = 500,
+    batch_size: Annotated[int, AtLeast(1)] = 32,
     progress: bool = False,
     seed: int | None = None,
 ) -> Measure:
@@ -368,8 +368,6 @@ def shapley_sweep(
     """
     if not models:
         raise InputError("models must name at least one model.")
-    if seeds < 1 or not attacks or not guards or not optimizers:
-        raise ParameterError("Give at least one attack, optimizer, guard and try (seeds).")
     many = len(record_table(auxiliary, "auxiliary"))
     wanted = checked_sizes(sizes, many)
     trained = [

@@ -510,8 +510,6 @@ def as_numbers(victims: Victims) -> list[Floats]:
 
 def drawn(rows: int, wanted: int, rng: np.random.Generator) -> Integers:
     """Draw records to attack, each at most once, in the order of the file."""
-    if wanted < 1:
-        raise ParameterError("attacks must be at least 1.")
     if wanted >= rows:
         return np.arange(rows, dtype=np.int64)
     return np.sort(rng.choice(rows, wanted, replace=False)).astype(np.int64)

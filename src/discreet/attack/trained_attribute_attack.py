@@ -12,7 +12,7 @@ from discreet.attack.attribute_inference import Clues, secrets_of
 from discreet.attack.success import victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnName, ColumnNames, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
@@ -70,10 +70,11 @@ def attribute_attack(
     secret: ColumnName | None = None,
     known: ColumnName | ColumnNames | None = None,
     holdout: Microdata | None = None,
-    fractions: float | Annotated[Sequence[float], Public()] = (1.0,),
-    learners: Learner | Sequence[Learner] = LEARNERS,
-    repeats: int = 10,
-    most_targets: int = 10_000,
+    fractions: Annotated[float, Share(above=True)]
+    | Annotated[Sequence[Annotated[float, Share(above=True)]], Public(), Entries()] = (1.0,),
+    learners: Learner | Annotated[Sequence[Learner], Entries()] = LEARNERS,
+    repeats: Annotated[int, AtLeast(1)] = 10,
+    most_targets: Annotated[int, AtLeast(1)] = 10_000,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -138,10 +139,6 @@ def attribute_attack(
     """
     shares = [fractions] if isinstance(fractions, int | float) else list(fractions)
     chosen = (learners,) if isinstance(learners, str) else tuple(dict.fromkeys(learners))
-    if not shares or not all(0 < share <= 1 for share in shares):
-        raise ParameterError("fractions must be shares above 0 and at most 1.")
-    if not chosen or repeats < 1 or most_targets < 1:
-        raise ParameterError("Name at least one learner, one repetition and one target.")
     wanted = secret or (original.roles.sensitive[0] if original.roles.sensitive else None)
     if wanted is None:
         raise ParameterError("Say which column is to be guessed: secret=…, or the role sensitive.")
