@@ -7,7 +7,7 @@ that tells released records from real ones.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, SNOKE_2018
-from discreet.core.constraints import ColumnName, ColumnNames
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
@@ -226,7 +226,7 @@ def shared_components(
     released: Any,
     *,
     columns: ColumnName | ColumnNames | None = None,
-    components: int = 5,
+    components: Annotated[int, AtLeast(1)] = 5,
 ) -> Measure:
     """Do the records spread in the same directions?
 
@@ -255,8 +255,6 @@ def shared_components(
     >>> shared_components(data, data, components=1).value
     0.0
     """
-    if components < 1:
-        raise ParameterError("components must be at least 1.")
     files = Released(original, released)
     names = files.named(columns)
     table = files.table(names)
@@ -324,8 +322,8 @@ def table_propensity(
     released: Any,
     *,
     columns: ColumnName | ColumnNames | None = None,
-    depth: int = 6,
-    most: int | None = None,
+    depth: Annotated[int, AtLeast(1)] = 6,
+    most: Annotated[int, AtLeast(1)] | None = None,
     progress: bool = False,
 ) -> Measure:
     """Can a small tree tell released records from real ones, table by table?
@@ -359,8 +357,6 @@ def table_propensity(
     >>> table_propensity(data, data).value
     0.0
     """
-    if depth < 1 or (most is not None and most < 1):
-        raise ParameterError("depth and most must be at least 1.")
     from sklearn.tree import DecisionTreeClassifier
 
     files = Released(original, released)

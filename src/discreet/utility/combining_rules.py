@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Flags, Floats, numbers_of
+from discreet.core.constraints import Above, Share
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import checked
 
@@ -77,12 +78,11 @@ class Combined:
         with np.errstate(invalid="ignore"):
             return _plain(np.sqrt(flat))
 
-    def interval(self, level: float = 0.95) -> tuple[Any, Any]:
+    @checked
+    def interval(self, level: Annotated[float, Share(above=True, below=True)] = 0.95) -> tuple[Any, Any]:
         """Return the ends of the confidence interval, by the t distribution where the rule has degrees of freedom."""
         from scipy.stats import t as student
 
-        if not 0 < level < 1:
-            raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
         df = np.asarray(self.df, dtype=np.float64)
         normal = NormalDist().inv_cdf((1 + level) / 2)
         with np.errstate(invalid="ignore"):
@@ -122,10 +122,10 @@ def combine(
     variances: npt.ArrayLike,
     rule: Rule | None = None,
     *,
-    n: float | None = None,
-    n_syn: float | None = None,
+    n: Annotated[float, Above(0)] | None = None,
+    n_syn: Annotated[float, Above(0)] | None = None,
     generation: Any = None,
-    fpc: float | None = None,
+    fpc: Annotated[float, Share(below=True)] | None = None,
 ) -> Combined:
     """What do several synthetic copies say together, and how sure is it?
 
@@ -196,8 +196,6 @@ def combine(
     if ((np.diagonal(v, axis1=1, axis2=2) if matrix else v) < 0).any():
         raise ParameterError("variances must not be negative. Give squared standard errors, one a copy.")
     ratio = _ratio(n, n_syn)
-    if fpc is not None and not 0 <= fpc < 1:
-        raise ParameterError("fpc is the sampled share of the population, from 0 to below 1.")
     if m < _TOO_FEW and rule in ("partial", "proper", "bootstrap"):
         raise ParameterError(
             f"The rule '{rule}' needs at least two copies: one says nothing about their variance."
@@ -261,8 +259,6 @@ def _rule(rule: str | None, generation: Any) -> Rule:
     made = _made(generation)
     if rule is None:
         return _GENERATIONS[made or "plain"][0]
-    if rule not in _RULES:
-        raise ParameterError(unknown_name(str(rule), _RULES, what="rule"))
     if made is not None and rule not in _GENERATIONS[made]:
         fitting = " or ".join(f"'{name}'" for name in _GENERATIONS[made])
         raise ParameterError(
@@ -294,9 +290,6 @@ def _ratio(n: float | None, n_syn: float | None) -> float:
         raise ParameterError("Give both n and n_syn, the records of the original and of each copy, or none.")
     if n is None or n_syn is None:
         return 1.0
-    whole = isinstance(n, int | float | np.number) and isinstance(n_syn, int | float | np.number)
-    if not whole or not (n > 0 and n_syn > 0):
-        raise ParameterError("n and n_syn must be numbers above zero.")
     return float(n_syn / n)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Flags
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.utility.associations import Moments, moments, paired_errors, pairs_table
 from discreet.utility.column_distributions import bin_edges
@@ -19,7 +20,7 @@ from discreet.utility.linked_files import LinkedFiles
 from discreet.utility.table_distances import Closed, group_breaks, grouped, side_by_side, table_distances
 from discreet.utility.two_sample_tests import ks_two_sample
 
-Groups = int | Mapping[str, Sequence[float]]
+Groups = Annotated[int, AtLeast(1)] | Mapping[str, Sequence[float]]
 Pair = tuple[Kind, pl.Series, pl.Series]
 
 _POINTS = 101

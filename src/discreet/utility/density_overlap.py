@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import pictured
 from discreet.core.charts import Chart, Contours, Layer, rows_of
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -21,6 +21,8 @@ from discreet.core.wording import percent
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, weights_of
+
+_Level = Annotated[float, Share(above=True, below=True)]
 
 _BINNED_ABOVE = 100_000
 _FINER = (
@@ -81,8 +83,12 @@ def densities(
     released: Microdata,
     columns: ColumnNames,
     *,
-    grid: int = 50,
-    levels: Annotated[Sequence[float], HoldsValues()] = (0.5, 0.8, 0.95),
+    grid: Annotated[int, AtLeast(5)] = 50,
+    levels: Annotated[Sequence[_Level], HoldsValues(), Entries()] = (
+        0.5,
+        0.8,
+        0.95,
+    ),
     bandwidth: Annotated[tuple[float, float], Public()] | None = None,
     weight: ColumnName | None = None,
 ) -> Measure:
@@ -137,8 +143,6 @@ def densities(
     copies_of(released, original)
     if isinstance(columns, str) or len(columns) != 2 or columns[0] == columns[1]:
         raise ParameterError("columns must name two different columns of numbers.")
-    if grid < 5 or not all(0 < level < 1 for level in levels) or not levels:
-        raise ParameterError("grid must be 5 or more, and levels shares between 0 and 1.")
     compared_columns(original, released, columns)
     weights, notes = weights_of(original, released, weight)
     samples = _samples(original, released, columns, weights)

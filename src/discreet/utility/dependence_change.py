@@ -251,8 +251,6 @@ def dependence(
     >>> found.figures["largest_change"], found.figures["sign_changes"]
     (2.0, 1)
     """
-    if correlation not in ("pearson", "spearman"):
-        raise ParameterError("correlation must be 'pearson' or 'spearman'.")
     copies = copies_of(released, original)
     coded = names_checked(original, categorical, "categorical")
     compared = compared_columns(original, copies[0], columns, without=[weight])

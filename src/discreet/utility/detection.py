@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfStudy, measure
-from discreet.core.constraints import ColumnName, ColumnNames
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import NEAR_COPIES, Caveat
 from discreet.core.parameters import checked
@@ -43,7 +43,7 @@ def detection(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    folds: int = 3,
+    folds: Annotated[int, AtLeast(2)] = 3,
     columns: ColumnName | ColumnNames | None = None,
     categorical: ColumnName | ColumnNames = (),
     most: int = 200_000,
@@ -100,8 +100,6 @@ def detection(
     1.0
     """
     copies = copies_of(released, original)
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise ParameterError("folds must be a whole number of 2 or more.")
     if most < 2 * folds:
         raise ParameterError("most must leave at least one record of each file to a fold.")
     compared = compared_columns(original, copies[0], columns)

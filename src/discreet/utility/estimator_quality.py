@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet import engine
 from discreet.core.arrays import Floats, called
+from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -32,7 +33,7 @@ def estimator_quality(
     original: Microdata,
     released: Microdata,
     *,
-    copies: int = 200,
+    copies: Annotated[int, AtLeast(2)] = 200,
     seed: Seed = None,
 ) -> Measure:
     """How good is an estimate from the released file, compared with the original?
@@ -67,8 +68,6 @@ def estimator_quality(
     >>> found.figures["bias"], found.figures["variance_before"] == found.figures["variance_after"]
     (1.0, True)
     """
-    if copies < 2:
-        raise ParameterError("copies must be 2 or more: a variance needs them.")
     before, after = (
         _resampled(estimator, data, copies, generator(seed if seed is not None else 0, "bootstrap"))
         for data in (original, released)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from discreet.core.arrays import called
 from discreet.core.cards import Figure, OfPair, measure, pictured
 from discreet.core.charts import Dots, Row, finite, rows_of
 from discreet.core.citations import SNOKE_2018
-from discreet.core.constraints import ColumnName
+from discreet.core.constraints import AtLeast, ColumnName, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
 from discreet.core.parameters import checked
@@ -86,13 +86,13 @@ def compare_fits(
     fit_original: ModelFit,
     fits_synthetic: ModelFit | Sequence[ModelFit],
     *,
-    level: float = 0.95,
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
     se_synthetic: SeSynthetic = "plugin",
     target: Literal["observed", "population"] = "observed",
     synthesis: Literal["complete", "partial"] = "complete",
     posterior: bool = False,
     denominator: Literal["original", "synthetic"] = "original",
-    draws: int = 10_000,
+    draws: Annotated[int, AtLeast(2)] = 10_000,
 ) -> Measure:
     """Do fits of the copies give the answers of the original's fit?
 
@@ -231,13 +231,13 @@ def compare_model(
     *,
     family: Family = "linear",
     weight: ColumnName | None = None,
-    level: float = 0.95,
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
     se_synthetic: SeSynthetic = "plugin",
     target: Literal["observed", "population"] = "observed",
     synthesis: Literal["complete", "partial"] = "complete",
     posterior: bool = False,
     denominator: Literal["original", "synthetic"] = "original",
-    draws: int = 10_000,
+    draws: Annotated[int, AtLeast(2)] = 10_000,
 ) -> Measure:
     """Would an analyst of the release come to the conclusions of the original?
 

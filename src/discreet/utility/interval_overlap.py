@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Literal, overload
+from typing import Annotated, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats, numbers_of
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -82,8 +83,8 @@ def ellipsoid_overlap(
     other_estimates: npt.ArrayLike,
     other_covariance: npt.ArrayLike,
     *,
-    level: float = 0.95,
-    draws: int = 10_000,
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
+    draws: Annotated[int, AtLeast(2)] = 10_000,
     seed: Seed = 0,
 ) -> tuple[float, float]:
     """How much do the joint confidence regions of two fits share?
@@ -124,10 +125,6 @@ def ellipsoid_overlap(
     """
     from scipy.stats import chi2
 
-    if not 0 < level < 1:
-        raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
-    if draws < 2:
-        raise ParameterError("draws must be at least 2; 10,000 give an error below 0.01.")
     b, v = _fit_of(estimates, covariance, "")
     c, w = _fit_of(other_estimates, other_covariance, "other_")
     if len(b) != len(c):
@@ -197,18 +194,6 @@ class Settings:
     denominator: Literal["original", "synthetic"] = "original"
     draws: int = 10_000
     seed: Seed = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
-        for name, known in (
-            ("se_synthetic", ("plugin", "original", "combined")),
-            ("target", ("observed", "population")),
-            ("synthesis", ("complete", "partial")),
-            ("denominator", ("original", "synthetic")),
-        ):
-            if getattr(self, name) not in known:
-                raise ParameterError(f"{name} must be {' or '.join(map(repr, known))}.")
 
     @property
     def rule(self) -> Any:

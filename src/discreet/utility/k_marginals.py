@@ -13,7 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
@@ -63,7 +63,7 @@ def k_marginal(
     *,
     group: ColumnName,
     columns: ColumnName | ColumnNames | None = None,
-    bins: int = 20,
+    bins: Annotated[int, AtLeast(2)] = 20,
     top_codes: Annotated[Mapping[str, float], HoldsValues(by_column=True)] | None = None,
     sampling: bool = True,
     seed: Seed = None,
@@ -105,8 +105,6 @@ def k_marginal(
     >>> k_marginal(people, people, group="area", sampling=False).value
     1000.0
     """
-    if bins < 2:
-        raise ParameterError("bins must be at least 2.")
     many = hasattr(released, "table_for")
     if not many:
         require_microdata(released, "released")

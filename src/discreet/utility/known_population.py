@@ -12,7 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, need_pairs, numbers_of
 from discreet.core.cards import Figure, measure
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import Above, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
@@ -61,7 +61,7 @@ def population_tables(
     *,
     by: ColumnName | ColumnNames,
     population: Microdata | None = None,
-    class_width: float = 5.0,
+    class_width: Annotated[float, Above(0)] = 5.0,
 ) -> Measure:
     """How near are tables estimated from a release to those of the population?
 
@@ -97,7 +97,7 @@ def population_tables(
         for file in (truth, released):
             if name not in file.columns:
                 raise ColumnError(unknown_name(name, file.columns))
-    if not names or class_width <= 0:
+    if not names:
         raise ParameterError("Name at least one column under by, and a class_width above 0.")
     real, real_weight = engine.collect(truth), weights_of(truth)
     made = engine.collect(released)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public, Share
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.findings import OfReleases, OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -125,8 +125,8 @@ def information_loss(
     aligned: bool | None = None,
     groups: Annotated[Groups, Public()] = 5,
     closed: Closed = "right",
-    level: float = 0.95,
-    divisor: Annotated[str, Public()] = "n-1",
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
+    divisor: Literal["n-1", "n"] = "n-1",
     hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] | None = None,
     weight: ColumnName | None = None,
 ) -> Measure:
@@ -205,7 +205,6 @@ def information_loss(
     ... ]
     [0.167, 0.5]
     """
-    _checked(level, divisor, closed, groups)
     original.need_plain_names()
     if engine.too_large(original, released, most=_MOST_CELLS):
         asked = {name: value for name, value in locals().items() if name not in ("original", "released")}
@@ -352,19 +351,6 @@ def _caveats(files: LinkedFiles, compared: Comparisons) -> list[str]:
             "correlation to compare."
         )
     return caveats
-
-
-def _checked(level: float, divisor: str, closed: str, groups: Any) -> None:
-    if not 0 < level < 1:
-        raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
-    if divisor not in ("n-1", "n"):
-        raise ParameterError("divisor must be 'n-1' or 'n'.")
-    if closed not in ("left", "right"):
-        raise ParameterError("closed must be 'left' or 'right'.")
-    if not isinstance(groups, Mapping) and (
-        isinstance(groups, bool) or not isinstance(groups, int) or groups < 1
-    ):
-        raise ParameterError("groups must be a number of groups, 1 or more, or {column: [break, …]}.")
 
 
 def _finite(pairs: Mapping[str, tuple[Kind, pl.Series, pl.Series]]) -> None:

@@ -14,7 +14,7 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.core.charts import rows_of
 from discreet.core.citations import RAAB_2021
-from discreet.core.constraints import ColumnName, ColumnNames, Public
+from discreet.core.constraints import ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked
@@ -182,8 +182,14 @@ def margins(
     *,
     columns: ColumnName | ColumnNames | None = None,
     categorical: ColumnName | ColumnNames = (),
-    quantiles: Annotated[Sequence[float], Public()] = (0.05, 0.25, 0.5, 0.75, 0.95),
-    level: float = 0.95,
+    quantiles: Annotated[Sequence[Annotated[float, Share()]], Public(), Entries()] = (
+        0.05,
+        0.25,
+        0.5,
+        0.75,
+        0.95,
+    ),
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
     weight: ColumnName | None = None,
     assume_independent: bool = False,
 ) -> Measure:
@@ -247,11 +253,7 @@ def margins(
     (0.25, ['pay', 'sex'])
     """
     copies = copies_of(released, original)
-    if not 0 < level < 1:
-        raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
     at = np.asarray(list(quantiles), dtype=np.float64)
-    if not len(at) or (at < 0).any() or (at > 1).any():
-        raise ParameterError("quantiles must be levels between 0 and 1.")
     coded = names_checked(original, categorical, "categorical")
     compared = compared_columns(original, copies[0], columns, without=[weight])
     tables, notes, pairs = [], dict.fromkeys(compared.caveats), []

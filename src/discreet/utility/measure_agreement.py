@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import need_pairs, numbers_of
+from discreet.core.constraints import Share
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -26,7 +27,7 @@ def stands_in(
     wanted: npt.ArrayLike,
     *,
     same_direction: bool = True,
-    level: float = 0.95,
+    level: Annotated[float, Share(above=True, below=True)] = 0.95,
 ) -> Measure:
     """Does a quick measure say the same as the one that is wanted?
 
@@ -74,8 +75,6 @@ def stands_in(
     need_pairs(x, y, ("quick", "wanted"))
     if len(x) < 4:
         raise ParameterError("Fewer than four ways to protect leave no interval. Compare more of them.")
-    if not 0 < level < 1:
-        raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
     r = None
     if np.ptp(x) > 0 and np.ptp(y) > 0:
         r = min(1.0, max(-1.0, round(float(np.corrcoef(x, y)[0, 1]) * (1 if same_direction else -1), 15)))
@@ -157,8 +156,6 @@ def improvement_factor(a: float, b: float, *, perfect: float = 0.0) -> float:
     >>> improvement_factor(956, 925, perfect=1000), improvement_factor(6.0, 3.0)
     (1.7045454545454546, -2.0)
     """
-    if not all(math.isfinite(number) for number in (a, b, perfect)):
-        raise ParameterError("a, b and perfect must be finite numbers.")
     near, far = abs(perfect - a), abs(perfect - b)
     if near == far:
         return 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,8 +13,8 @@ from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Chart, Dots, Row, number, rows_of
-from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
+from discreet.core.errors import ColumnError, InputError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -61,8 +61,8 @@ def gini_change(
     *,
     columns: ColumnName | ColumnNames | None = None,
     categorical: ColumnName | ColumnNames = (),
-    max_leaves: int = 16,
-    min_leaf: int = 5,
+    max_leaves: Annotated[int, AtLeast(2)] = 16,
+    min_leaf: Annotated[int, AtLeast(1)] = 5,
     groups: int = 5,
     seed: Seed = 0,
 ) -> Measure:
@@ -118,8 +118,6 @@ def gini_change(
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    if max_leaves < 2 or min_leaf < 1:
-        raise ParameterError("max_leaves must be 2 or more, and min_leaf 1 or more.")
     copies_of(released, original)
     coded = names_checked(original, categorical, "categorical")
     held = design(original, released, target, columns, categorical=coded, groups=groups)
@@ -194,9 +192,9 @@ def importance_shift(
     columns: ColumnName | ColumnNames | None = None,
     categorical: ColumnName | ColumnNames = (),
     importance: Importance = "impurity",
-    trees: int = 200,
-    min_leaf: int = 5,
-    max_records: int = 100_000,
+    trees: Annotated[int, AtLeast(2)] = 200,
+    min_leaf: Annotated[int, AtLeast(1)] = 5,
+    max_records: Annotated[int, AtLeast(10)] = 100_000,
     seed: Seed = 0,
 ) -> Measure:
     """Does a model of a target rely on the same features after protection?
@@ -252,10 +250,6 @@ def importance_shift(
     >>> found.value, found.figures["same_first"]
     (0.0, True)
     """
-    if importance not in ("impurity", "permutation"):
-        raise ParameterError("importance must be 'impurity' or 'permutation'.")
-    if trees < 2 or min_leaf < 1 or max_records < 10:
-        raise ParameterError("trees must be 2 or more, min_leaf 1 or more and max_records 10 or more.")
     copies = copies_of(released, original)
     coded = names_checked(original, categorical, "categorical")
     options = {

@@ -23,7 +23,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import Above, ColumnName, ColumnNames, Entries, HoldsValues, Public
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -135,7 +135,7 @@ def clark_evans(
     location: ColumnNames | None = None,
     geographic: bool = False,
     crs: Annotated[str, Public()] | None = None,
-    area: float | None = None,
+    area: Annotated[float, Above(0)] | None = None,
 ) -> Measure:
     """Are the points still as clustered as they were?
 
@@ -176,8 +176,6 @@ def clark_evans(
     >>> clark_evans(same, same).value
     0.0
     """
-    if area is not None and not area > 0:
-        raise ParameterError("area must be above 0: it is square meters.")
     system = CoordinateSystem(geographic, crs)
     ours, theirs = _both_places(original, released, location, system, "clark_evans")
     before, after = (
@@ -445,7 +443,7 @@ RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))
 def donut_settings(
     data: Microdata,
     *,
-    rings: Annotated[Sequence[Sequence[float]], Public()] = RINGS,
+    rings: Annotated[Sequence[Sequence[float]], Public(), Entries()] = RINGS,
     keys: Annotated[Mapping[str, Sequence[str]], Public()] | None = None,
     zone: ColumnName | None = None,
     polygons: Annotated[Mapping[str, Any], HoldsValues()] | None = None,
@@ -511,8 +509,6 @@ def donut_settings(
     >>> best.figures["r_min"], best.figures["acceptable_variants"]
     (50, 2)
     """
-    if not rings:
-        raise ParameterError("rings is empty. Give at least one pair (r_min, r_max).")
     if any(len(ring) != 2 for ring in rings):
         raise ParameterError("rings must be pairs (r_min, r_max), e.g. [(50, 100), (100, 200)].")
     sets = dict(keys) if keys is not None else _usual_sets(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from discreet.core.arrays import Flags
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, Line, Lines, finite, number, rows_of
 from discreet.core.citations import SNOKE_2018
-from discreet.core.constraints import ColumnName, ColumnNames
+from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.parameters import checked
@@ -218,15 +218,15 @@ def pmse(
     released: Microdata | Sequence[Microdata],
     *,
     model: Model = "logit",
-    interactions: int = 1,
+    interactions: Annotated[int, Between(0, 1)] = 1,
     squares: bool = False,
     unsynthesized: ColumnName | ColumnNames = (),
     null: Nulls = "auto",
     synthesizer: Any = None,
-    n_perm: int = 50,
-    n_resyntheses: int = 10,
-    tree: Mapping[str, Any] | None = None,
-    tree_null_scale: float | Literal["auto"] = "auto",
+    n_perm: Annotated[int, AtLeast(2)] = 50,
+    n_resyntheses: Annotated[int, AtLeast(2)] = 10,
+    tree: Mapping[str, Annotated[float, AtLeast(0)]] | None = None,
+    tree_null_scale: Annotated[float, Share(above=True)] | Literal["auto"] = "auto",
     aggregate: bool | Literal["auto"] = "auto",
     aligned: bool = False,
     synthesized_rows: ColumnName | None = None,
@@ -423,12 +423,6 @@ def _fitted(ready: Prepared) -> Fit:
 def _learner(model: Model, interactions: int, squares: bool, options: dict[str, Any]) -> Learner:
     if callable(model):
         return Custom(model)
-    if model not in _MODELS:
-        raise ParameterError(unknown_name(str(model), _MODELS, what="model"))
-    if isinstance(interactions, bool) or interactions not in (0, 1):
-        raise ParameterError(
-            "interactions must be 0 (main effects only) or 1 (all pairs of columns as well)."
-        )
     if options and model in ("logit", "linear"):
         raise ParameterError(f"tree holds options of trees; model='{model}' has none.")
     if model == "cart":

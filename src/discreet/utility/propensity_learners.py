@@ -316,11 +316,9 @@ class Cart:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Cart:
         """Take the options of ``tree=``, the usual ones for the rest."""
-        for name, value in options.items():
+        for name in options:
             if name not in USUAL_CART:
                 raise ParameterError(unknown_name(name, USUAL_CART, what="option of tree"))
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise ParameterError(f"The option '{name}' of tree must be a number that is not negative.")
         return cls(**options)
 
     def prepare(self, stacked: Stack) -> PreparedCart:

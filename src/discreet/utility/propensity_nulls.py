@@ -12,18 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Flags
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.constraints import AtLeast
+from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
 from discreet.utility.propensity_design import Stack
 from discreet.utility.propensity_learners import Fit, Prepared, PreparedLogit, score_distances
+
+_Count = Annotated[int, AtLeast(1)]
 
 _MANY_LEAVES = 20
 
@@ -62,7 +65,13 @@ class Null:
 
 
 @checked
-def pmse_null(k: int, n_original: int, n_released: int, *, k_star: int | None = None) -> tuple[float, float]:
+def pmse_null(
+    k: _Count,
+    n_original: _Count,
+    n_released: _Count,
+    *,
+    k_star: int | None = None,
+) -> tuple[float, float]:
     """How large is the pMSE of a correct synthesis, and how much does it vary? The theory for logistic models.
 
     With N records of both files, c of them released, pMSE is (1-c)² c/N times a chi-squared variable with k - 1
@@ -103,8 +112,6 @@ def pmse_null(k: int, n_original: int, n_released: int, *, k_star: int | None = 
     0.0002375
     """
     freedom = (k if k_star is None else k_star) - 1
-    if freedom < 0 or n_original < 1 or n_released < 1:
-        raise ParameterError("k must be at least 1, and both files need records.")
     total = n_original + n_released
     c = n_released / total
     unit = (1 - c) ** 2 * c / total
@@ -266,9 +273,6 @@ def _base(seed: Seed) -> int:
     return int(generator(seed, "null").integers(2**63))
 
 
-_NULLS = ("auto", "theory", "permutation", "pairs", "resynthesis")
-
-
 @dataclass(frozen=True)
 class Reference:
     """What the user asked for, to find out how large the distance of a perfect release is.
@@ -290,14 +294,6 @@ class Reference:
     progress: bool
 
     def __post_init__(self) -> None:
-        if self.null not in _NULLS:
-            raise ParameterError(unknown_name(str(self.null), _NULLS, what="null"))
-        for name in ("n_perm", "n_resyntheses"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-                raise ParameterError(f"{name} must be a whole number of at least 2.")
-        if self.scale != "auto" and (isinstance(self.scale, bool | str) or not 0 < self.scale <= 1):
-            raise ParameterError("tree_null_scale must be 'auto' or a number above 0, at most 1.")
         if self.null == "resynthesis" and self.synthesizer is None:
             raise ParameterError("null='resynthesis' needs the synthesizer=… that made the release.")
         if self.null == "pairs" and self.copies < 2:

@@ -16,8 +16,7 @@ from scipy import stats
 from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
-from discreet.core.constraints import ColumnNames, Public
-from discreet.core.errors import ParameterError
+from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.findings import Beside, Finding, OfReleases, OfReleaseStudy, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -237,8 +236,8 @@ def new_rows(
     original: Microdata,
     released: Microdata,
     *,
-    tolerance: float = _TOLERANCE,
-    tolerances: Annotated[Sequence[float], Public()] | None = None,
+    tolerance: Annotated[float, AtLeast(0)] = _TOLERANCE,
+    tolerances: Annotated[Sequence[Annotated[float, AtLeast(0)]], Public()] | None = None,
     scale: Scale = "value",
     holdout: Microdata | None = None,
     columns: ColumnNames | None = None,
@@ -295,7 +294,8 @@ def new_rows(
     >>> [new_rows(real, fakes, tolerance=t).value for t in (0, 0.01, 0.15, 0.5)]
     [0.8, 0.6, 0.4, 0.4]
     """
-    steps = _checked(tolerance, tolerances, scale)
+    given = [0.01, *np.arange(21) / 20] if tolerances is None else list(tolerances)
+    steps = np.unique(np.array([tolerance, *given], dtype=np.float64))
     if engine.too_large(original, released):
         sample, _ = drawn_pair(original, released, SAMPLED, ids=None, seed=0)
         others = [released, *([] if holdout is None else [holdout])]
@@ -355,16 +355,6 @@ def new_rows(
             ),
         ),
     )
-
-
-def _checked(tolerance: float, tolerances: Sequence[float] | None, scale: str) -> Floats:
-    if scale not in ("value", "range"):
-        raise ParameterError("scale must be 'value' or 'range'.")
-    steps = [0.01, *np.arange(21) / 20] if tolerances is None else list(tolerances)
-    every = np.unique(np.array([tolerance, *steps], dtype=np.float64))
-    if not np.isfinite(every).all() or (every < 0).any():
-        raise ParameterError("A tolerance must be a number of zero or above.")
-    return every
 
 
 def _reach(original: pl.DataFrame, released: pl.DataFrame, codes: Sequence[str], scale: Scale) -> Reach:

@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
-from discreet.core.constraints import HoldsValues
+from discreet.core.constraints import Between, HoldsValues
 from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 @checked
-def compliance_lift(compliance: float, baseline: float) -> float:
+def compliance_lift(
+    compliance: Annotated[float, Between(0, 100)], baseline: Annotated[float, Between(0, 100)]
+) -> float:
     """How much of the way from chance to full compliance was learned?
 
     Parameters
@@ -49,8 +51,6 @@ def compliance_lift(compliance: float, baseline: float) -> float:
     >>> round(compliance_lift(4.0, 4.1), 3), compliance_lift(100.0, 96.1)
     (-0.001, 1.0)
     """
-    if not (0 <= compliance <= 100 and 0 <= baseline <= 100):
-        raise ParameterError("compliance and baseline must be percentages from 0 to 100.")
     return (compliance - baseline) / (100 - baseline) if baseline < 100 else float("nan")
 
 

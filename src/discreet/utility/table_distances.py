@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats, need_pairs, numbers_of
+from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -30,8 +31,8 @@ def table_distances(
     released: npt.ArrayLike,
     *,
     ordered: bool = True,
-    log_base: float = 2.0,
-    smoothing: float = 0.0,
+    log_base: Annotated[float, Above(1)] = 2.0,
+    smoothing: Annotated[float, AtLeast(0)] = 0.0,
 ) -> dict[str, float | int | None]:
     """How far is a released table from the original one?
 
@@ -60,8 +61,6 @@ def table_distances(
     (4.0, 0.177778, 0.0367797)
     """
     td, ta = same_cells(original, released, ("original", "released"))
-    if log_base <= 1 or smoothing < 0:
-        raise ParameterError("log_base must be above 1 and smoothing 0 or more.")
     zero = (ta == 0) & (td > 0)
     filled = ta > 0
     pearson = float("inf") if zero.any() else float(((td - ta)[filled] ** 2 / ta[filled]).sum())

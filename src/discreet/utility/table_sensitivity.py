@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.cards import pictured
 from discreet.core.charts import Chart, Line, Lines, number, rows_of
-from discreet.core.constraints import Public
+from discreet.core.constraints import AtLeast, Public
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
@@ -187,7 +187,7 @@ def cost_of_order(
     *,
     synthesizer: Sequential | None = None,
     orders: Sequence[str] | Mapping[str, Sequence[str] | str] = _USUAL,
-    copies: int = 3,
+    copies: Annotated[int, AtLeast(1)] = 3,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -240,8 +240,6 @@ def cost_of_order(
     """
     from discreet.synth import Sequential
 
-    if copies < 1:
-        raise ParameterError("copies must be at least 1.")
     named = orders if isinstance(orders, Mapping) else {name: name for name in orders}
     if len(named) < 2:
         raise ParameterError("Give at least two orders to compare.")

@@ -11,7 +11,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, Grid, finite, rows_of
 from discreet.core.citations import RAAB_2021
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.parameters import checked
@@ -265,7 +265,7 @@ def tabular(
     synthesized: ColumnName | ColumnNames | None = None,
     by: ColumnName | ColumnNames = (),
     weight: ColumnName | None = None,
-    max_cells: float = 1e6,
+    max_cells: Annotated[float, AtLeast(2)] = 1e6,
     k_syn: bool | float = False,
     specks_order: SpecksOrder = "score",
 ) -> Measure:
@@ -351,10 +351,6 @@ def tabular(
     copies = copies_of(released, original)
     chosen = _ways(ways)
     coded, levels = names_checked(original, categorical, "categorical"), names_checked(original, by, "by")
-    if specks_order not in ("score", "group"):
-        raise ParameterError("specks_order must be 'score' or 'group'.")
-    if not max_cells >= 2:
-        raise ParameterError("max_cells must be 2 or more: it is a number of cells.")
     compared = compared_columns(original, copies[0], columns, without=[weight])
     if columns is not None:
         compared = compared_columns(original, copies[0], [*compared.names, *levels])

@@ -12,7 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
-from discreet.core.constraints import ColumnName, ColumnNames, Public
+from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
@@ -23,7 +23,8 @@ from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata, require_microdata
 
 Task = Literal["classification", "regression"]
-_LEARNERS = ("linear", "forest", "boosting")
+Learner = Literal["linear", "forest", "boosting"]
+_LEARNERS: tuple[Learner, ...] = ("linear", "forest", "boosting")
 _MOST_LEVELS = 20
 _GRIDS: Mapping[str, dict[str, list[Any]]] = {
     "linear": {"strength": [0.01, 0.1, 1.0, 10.0]},
@@ -62,8 +63,8 @@ def train_on_synthetic(
     target: ColumnName,
     *,
     holdout: Microdata | None = None,
-    holdout_share: float = 0.3,
-    learners: Annotated[str, Public()] | Annotated[Sequence[str], Public()] = _LEARNERS,
+    holdout_share: Annotated[float, Share(above=True, below=True)] = 0.3,
+    learners: Learner | Sequence[Learner] = _LEARNERS,
     task: Literal["auto", "classification", "regression"] = "auto",
     search: bool = False,
     columns: ColumnName | ColumnNames | None = None,
@@ -131,11 +132,6 @@ def train_on_synthetic(
     if not copies:
         raise ParameterError("released must be a file or a list of at least one.")
     chosen = (learners,) if isinstance(learners, str) else tuple(learners)
-    for name in chosen:
-        if name not in _LEARNERS:
-            raise ParameterError(unknown_name(str(name), _LEARNERS, what="learner"))
-    if not 0 < holdout_share < 1:
-        raise ParameterError("holdout_share must lie between 0 and 1.")
     files = _Files.read(original, copies, holdout, target, columns, categorical, task, holdout_share, seed)
     rows = []
     base = int(generator(seed, "learners").integers(2**31))
@@ -276,8 +272,6 @@ def _predictors(original: Microdata, target: str, columns: str | Sequence[str] |
 
 
 def _task(values: pl.Series, task: str) -> Task:
-    if task not in ("auto", "classification", "regression"):
-        raise ParameterError("task must be 'auto', 'classification' or 'regression'.")
     number = values.dtype.is_numeric()
     if task == "regression" and not number:
         raise ColumnError("The target is a category; task='regression' needs a number.")

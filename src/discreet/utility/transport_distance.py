@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -11,8 +11,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
-from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.errors import InputError, ParameterError
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
+from discreet.core.errors import InputError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
@@ -47,8 +47,8 @@ def transport(
     columns: ColumnName | ColumnNames | None = None,
     categorical: ColumnName | ColumnNames = (),
     cost: Cost = "sqeuclidean",
-    most: int = 1000,
-    repeats: int = 5,
+    most: Annotated[int, AtLeast(2)] = 1000,
+    repeats: Annotated[int, AtLeast(1)] = 5,
     weight: ColumnName | None = None,
     seed: Seed = 0,
 ) -> Measure:
@@ -109,10 +109,6 @@ def transport(
     (0.578125, 0.015625)
     """
     copies_of(released, original)
-    if cost not in ("sqeuclidean", "euclidean"):
-        raise ParameterError("cost must be 'sqeuclidean' or 'euclidean'.")
-    if most < 2 or repeats < 1:
-        raise ParameterError("most must be 2 or more, and repeats 1 or more.")
     coded = names_checked(original, categorical, "categorical")
     compared = compared_columns(original, released, columns, without=[weight])
     weights, notes = weights_of(original, released, weight)

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, called, need_pairs, numbers_of, rows_of
+from discreet.core.constraints import AtLeast, Share
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
+
+_Level = Annotated[float, Share(above=True, below=True)]
 
 
 @checked
@@ -55,7 +58,6 @@ def ks_one_sample(
     from scipy.special import kolmogi, kolmogorov
 
     sample = np.sort(_known(values, "values"))
-    _share(level, "level")
     n = len(sample)
     expected = numbers_of(called(cdf, "cdf", sample), "what cdf gives", least=0.0)
     if expected.shape != sample.shape or (expected > 1).any():
@@ -80,7 +82,7 @@ def ks_two_sample(
     released: npt.ArrayLike,
     *,
     weights: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = (None, None),
-    alpha: float = 0.05,
+    alpha: _Level = 0.05,
     assume_independent: bool = False,
 ) -> dict[str, float | bool | None]:
     """How far apart are two samples, at most, in cumulative shares?
@@ -109,7 +111,6 @@ def ks_two_sample(
     >>> found["ks"], round(found["critical"], 6), found["rejected"]
     (0.5, 0.607361, False)
     """
-    _share(alpha, "alpha")
     (x, w), (y, v) = (
         _with_weights(values, weight, what, number)
         for number, (values, weight, what) in enumerate(
@@ -136,7 +137,11 @@ def ks_two_sample(
 
 
 @checked
-def critical_ks(n: int, m: int, alpha: float = 0.05) -> float:
+def critical_ks(
+    n: Annotated[int, AtLeast(1)],
+    m: Annotated[int, AtLeast(1)],
+    alpha: _Level = 0.05,
+) -> float:
     """Give the distance at which the two-sample test of independent samples rejects at level alpha.
 
     Examples
@@ -144,14 +149,11 @@ def critical_ks(n: int, m: int, alpha: float = 0.05) -> float:
     >>> round(critical_ks(100, 50), 6)
     0.23523
     """
-    _share(alpha, "alpha")
-    if n < 1 or m < 1:
-        raise ParameterError("Both samples need at least one value.")
     return float(np.sqrt(-np.log(alpha / 2) * (1 + m / n) / (2 * m)))
 
 
 @checked
-def ecdf_interval(values: npt.ArrayLike, at: float, *, level: float = 0.95) -> tuple[float, float, float]:
+def ecdf_interval(values: npt.ArrayLike, at: float, *, level: _Level = 0.95) -> tuple[float, float, float]:
     """Which share of values is at most ``at``, and within which bounds? Estimate, lower and upper bound.
 
     Examples
@@ -159,7 +161,6 @@ def ecdf_interval(values: npt.ArrayLike, at: float, *, level: float = 0.95) -> t
     >>> tuple(round(x, 4) for x in ecdf_interval([1, 2, 3, 4], 2))
     (0.5, 0.01, 0.99)
     """
-    _share(level, "level")
     sample = _known(values, "values")
     share = float((sample <= at).mean())
     reach = NormalDist().inv_cdf((1 + level) / 2) * float(np.sqrt(share * (1 - share) / len(sample)))
@@ -239,11 +240,6 @@ def _with_weights(values: Any, weight: Any, what: str, number: int) -> tuple[Flo
     return sample[known], mass[known]
 
 
-def _share(value: float, name: str) -> None:
-    if not 0 < value < 1:
-        raise ParameterError(f"{name} must lie between 0 and 1.")
-
-
 # Would chance alone give so large a difference? Permutation of labels, and when that is a test at all.
 
 
@@ -253,7 +249,7 @@ def permutation_test(
     original: npt.ArrayLike,
     released: npt.ArrayLike,
     *,
-    n_perm: int = 999,
+    n_perm: Annotated[int, AtLeast(2)] = 999,
     paired: bool = False,
     assume_independent: bool = False,
     progress: bool = True,
@@ -315,8 +311,6 @@ def permutation_test(
         raise ParameterError("The records of both samples must have the same columns.")
     if paired:
         need_pairs(x, y, ("original", "released"), what="records")
-    if isinstance(n_perm, bool) or not isinstance(n_perm, int) or n_perm < 2:
-        raise ParameterError("n_perm must be a whole number of at least 2.")
     base = int(generator(seed, "permutation test").integers(2**63))
     seen = _number(called(statistic, "statistic", x, y))
     pool = np.concatenate([x, y])

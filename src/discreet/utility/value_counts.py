@@ -14,7 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, measure
 from discreet.core.citations import FRANCIS_2024, PATKI_2016
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfReleaseStudy
 from discreet.core.parameters import checked
@@ -47,9 +47,9 @@ def value_counts(
     released: Any,
     *,
     columns: ColumnName | ColumnNames | None = None,
-    bins: int | None = 20,
+    bins: Annotated[int, AtLeast(2)] | None = 20,
     top_codes: Annotated[Mapping[str, float], HoldsValues(by_column=True)] | None = None,
-    rate: float = 1.0,
+    rate: Annotated[float, Share(above=True)] = 1.0,
 ) -> Measure:
     """Is every value of every column still as frequent?
 
@@ -85,10 +85,6 @@ def value_counts(
     >>> value_counts(real, made).figures["median_people"]
     3.0
     """
-    if not 0 < rate <= 1:
-        raise ParameterError("rate must be a share above 0 and at most 1.")
-    if bins is not None and bins < 2:
-        raise ParameterError("bins must be at least 2, or None.")
     files = Released(original, released)
     names = files.named(columns)
     if not names:
