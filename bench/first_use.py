@@ -17,12 +17,21 @@ import tempfile
 import time
 from collections.abc import Callable
 
-JOBS = ("table", "microaggregation", "suppression", "synthesis", "comparison", "swapping", "syndiffix")
+JOBS = (
+    "table",
+    "microaggregation",
+    "suppression",
+    "synthesis",
+    "comparison",
+    "swapping",
+    "syndiffix",
+    "suggestion",
+)
 
 
 def job(name: str) -> Callable[[], object]:
     """Give the work, with all that it needs read already."""
-    from discreet import compare, datasets, protect, synth, tables
+    from discreet import compare, datasets, protect, suggest, synth, tables
 
     people = datasets.adult()
     few = people.with_frame(people.frame.head(2000).select("age", "sex", "race", "education"))
@@ -42,6 +51,7 @@ def job(name: str) -> Callable[[], object]:
             people, people.with_frame(people.frame.sample(fraction=1.0, shuffle=True, seed=1))
         ),
         "swapping": lambda: protect.RankSwap(columns=["age", "hours-per-week"]).apply(people, seed=1),
+        "suggestion": lambda: suggest(people, "scientific-use-file", seed=1),
         "syndiffix": lambda: synth.SynDiffix().fit(few, seed=1).sample(seed=1),
     }
     return works[name]

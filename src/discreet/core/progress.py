@@ -57,7 +57,7 @@ def track(
 
 
 def tell(sentence: str) -> None:
-    """Say one sentence to whoever is looking, on stderr and only when it is a terminal.
+    """Say one sentence to whoever waits: to a listener, else on stderr, which may be a terminal, a pipe or a log.
 
     Examples
     --------
@@ -67,8 +67,9 @@ def tell(sentence: str) -> None:
     """
     if _listeners:
         _listeners[-1](sentence, 0, None)
-    elif _someone_is_looking():
+    elif sys.stderr:
         sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
 
 
 @contextmanager

@@ -6,29 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Integers
+from discreet.core.arrays import Integers
 from discreet.core.compiling import compiled, inner
 
 
-@inner
-def _together(tallies: Integers) -> Integers:
-    """Add the tallies up; NumPy's sum along an axis takes more than a second to compile."""
-    total = np.zeros(tallies.shape[1], dtype=np.int64)
-    for tally in range(tallies.shape[0]):
-        for cell in range(tallies.shape[1]):
-            total[cell] += tallies[tally, cell]
+def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
+    """Count the cells of one two-way table."""
+    tallies = np.zeros((4, cells), dtype=np.int64)  # made here: code that makes arrays takes long to compile
+    _tally_pair(first, second, width, tallies)
+    total: Integers = tallies.sum(axis=0)
     return total
 
 
 @compiled
-def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
-    """Count the cells of one two-way table.
+def _tally_pair(first: Any, second: Any, width: int, tallies: Integers) -> None:
+    """Count the cells of one two-way table in parts.
 
     Four tallies side by side, because neighboring records often fall into one cell, and an addition has to wait for
     the one before it in the same place. Places without a sign, because one with a sign might count from the end, and
     would be looked at for it.
     """
-    tallies = np.zeros((4, cells), dtype=np.int64)
     a, b, c, d = tallies[0], tallies[1], tallies[2], tallies[3]
     rows = len(first)
     whole = rows - rows % 4
@@ -40,13 +37,18 @@ def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
         d[np.uint64(first[i + 3]) * wide + np.uint64(second[i + 3])] += 1
     for i in range(whole, rows):
         a[np.uint64(first[i]) * wide + np.uint64(second[i])] += 1
-    return _together(tallies)
 
 
-@compiled
 def count_triple(first: Any, second: Any, third: Any, widths: tuple[int, int], cells: int) -> Integers:
     """Count the cells of one three-way table: its margins are three two-way tables, for little more than one."""
     tallies = np.zeros((2, cells), dtype=np.int64)
+    _tally_triple(first, second, third, widths, tallies)
+    total: Integers = tallies.sum(axis=0)
+    return total
+
+
+@compiled
+def _tally_triple(first: Any, second: Any, third: Any, widths: tuple[int, int], tallies: Integers) -> None:
     a, b = tallies[0], tallies[1]
     rows = len(first)
     whole = rows - rows % 2
@@ -57,7 +59,6 @@ def count_triple(first: Any, second: Any, third: Any, widths: tuple[int, int], c
         b[(np.uint64(first[j]) * wide + np.uint64(second[j])) * narrow + np.uint64(third[j])] += 1
     for i in range(whole, rows):
         a[(np.uint64(first[i]) * wide + np.uint64(second[i])) * narrow + np.uint64(third[i])] += 1
-    return _together(tallies)
 
 
 @compiled
@@ -96,31 +97,6 @@ def place_among(values: Any, keys: Any, places: Any) -> int:
             places[i] = len(keys)
             strangers += 1
     return strangers
-
-
-@compiled
-def count_one(codes: Any, cells: int) -> Integers:
-    """Count the cells of a one-way table, with tallies side by side as in `count_pair`."""
-    tallies = np.zeros((4, cells), dtype=np.int64)
-    rows = len(codes)
-    whole = rows - rows % 4
-    for i in range(0, whole, 4):
-        tallies[0, codes[i]] += 1
-        tallies[1, codes[i + 1]] += 1
-        tallies[2, codes[i + 2]] += 1
-        tallies[3, codes[i + 3]] += 1
-    for i in range(whole, rows):
-        tallies[0, codes[i]] += 1
-    return _together(tallies)
-
-
-@compiled
-def weigh_pair(first: Any, second: Any, width: int, cells: int, weights: Floats) -> Floats:
-    """Sum the weights of the cells of one two-way table."""
-    sums = np.zeros(cells, dtype=np.float64)
-    for i in range(len(first)):
-        sums[np.int64(first[i]) * width + second[i]] += weights[i]
-    return sums
 
 
 # Compiled loops that look whole numbers up among many others, or keep the lowest of them.

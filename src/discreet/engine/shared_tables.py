@@ -208,7 +208,7 @@ def shared_tables(
 
 def file_counter(file: CodedFile) -> Any:
     """Count tables of a file from its codes, one call a table."""
-    from discreet.engine.counting_kernels import count_pair, weigh_pair
+    from discreet.engine.counting_kernels import count_pair
 
     def count(table: Table) -> Counts:
         sizes = [file.groups[name].size for name in table]
@@ -216,6 +216,8 @@ def file_counter(file: CodedFile) -> Any:
         codes = [file.codes[name] for name in table]
         if cells > _DENSE:
             return _sparse(_packed(codes, sizes), file.weights)
+        if file.weights is not None:
+            return None, np.bincount(_packed(codes, sizes), file.weights, cells)
         if len(table) == 2:
             first, second = codes
         elif len(table) == 1:
@@ -223,9 +225,7 @@ def file_counter(file: CodedFile) -> Any:
         else:
             first, second = _packed(codes[:-1], sizes[:-1]), codes[-1]
         width = sizes[-1] if len(table) > 1 else 1
-        if file.weights is None:
-            return None, count_pair(first, second, width, cells)
-        return None, weigh_pair(first, second, width, cells, file.weights)
+        return None, count_pair(first, second, width, cells)
 
     return count
 

@@ -11,13 +11,12 @@ from discreet.core.arrays import Codes, Floats
 from discreet.core.compiling import compiled, inner
 from discreet.numerics.trees.split_kernels import (
     Desk,
-    ascending,
+    class_keys,
     cut_by_classes,
     cut_by_variance,
     list_entries,
-    order_by_component,
-    order_by_mean,
-    order_by_rank,
+    mean_keys,
+    sort_by_key,
     tally_outcomes,
     wipe,
 )
@@ -132,39 +131,36 @@ def best_cut(  # noqa: PLR0917
     ordered: bool,
 ) -> tuple[float, int, int]:
     """Search one column; return the gain, the levels left of the cut and all levels (in order on the desk)."""
-    records = node.stop - node.start
-    if node.n_classes <= 2:
+    records, several = node.stop - node.start, node.n_classes > 2
+    keys, levels, sequence = desk.keys, desk.levels, desk.sequence
+    if several:
+        d = list_entries(desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins)
+    else:
         d = tally_outcomes(desk, codes, y, w, weighted, node.start, node.stop, node.center)
-        gain, cut = 0.0, 0
-        if d > 1:
-            if categorical:
-                order_by_mean(desk, d, np.sqrt(node.risk / node.weight))
-            else:
-                ascending(desk, d, bins)
-            gain, cut = cut_by_variance(desk, d, records, node.weight, min_leaf)
-        wipe(desk, d)
-        # For two classes the Gini risk is twice the sum of squares of either indicator.
-        return gain * (2.0 if node.n_classes == 2 and not ordered else 1.0), cut, d
-    d = list_entries(
-        desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins, categorical
-    )
     gain, cut = 0.0, 0
     for j in range(d):
-        desk.sequence[j] = j
+        sequence[j], keys[j] = j, levels[j]
     if d > 1:
-        if categorical and ordered:
-            order_by_rank(desk, d, totals, node.n_classes, node.weight)
-        elif categorical and d > 2:
-            order_by_component(desk, d, totals, factors, node.n_classes, node.weight)
-        gain, cut = cut_by_classes(
-            desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf, ordered
-        )
+        if categorical and not several:
+            mean_keys(desk, d, np.sqrt(node.risk / node.weight))
+        elif categorical and (d > 2 or ordered):
+            class_keys(desk, d, totals, factors, node.n_classes, node.weight, ordered)
+        if d > 2 or ordered or not (several and categorical):  # two levels have one cut, whatever their order
+            sort_by_key(keys, sequence if several else levels, desk.spare_keys, desk.spare_items, d)
+        if several:
+            gain, cut = cut_by_classes(
+                desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf, ordered
+            )
+        else:
+            # For two classes the Gini risk is twice the sum of squares of either indicator.
+            gain, cut = cut_by_variance(desk, d, records, node.weight, min_leaf)
+            gain *= 2.0 if node.n_classes == 2 and not ordered else 1.0
     wipe(desk, d)
-    if categorical:
+    if several:
         for j in range(d):
-            desk.spare_items[j] = desk.levels[desk.sequence[j]]
+            desk.spare_items[j] = levels[sequence[j]]
         for j in range(d):
-            desk.levels[j] = desk.spare_items[j]
+            levels[j] = desk.spare_items[j]
     return gain, cut, d
 
 
@@ -211,9 +207,7 @@ def log_tail(  # noqa: PLR0917
         if d > 1:
             statistic, df = association_with_number(desk, d, node.weight, squares, categorical, scores)
     else:
-        d = list_entries(
-            desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins, categorical
-        )
+        d = list_entries(desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins)
         if d > 1:
             statistic, df = association_with_classes(
                 desk, d, totals, node.n_classes, node.weight, categorical, scores

@@ -69,22 +69,6 @@ def sort_by_key(keys: Floats, items: Codes, spare_keys: Floats, spare_items: Cod
 
 
 @inner
-def ascending(desk: Desk, d: int, bins: int) -> None:
-    """Put the codes that occur into ascending order."""
-    keys, tally, levels = desk.keys, desk.tally, desk.levels
-    if d * d > 8 * bins:
-        at = 0
-        for code in range(bins):
-            if tally[code, 0] > 0:
-                levels[at] = code
-                at += 1
-        return
-    for j in range(d):
-        keys[j] = levels[j]
-    sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
-
-
-@inner
 def meet(desk: Desk, code: int, d: int) -> int:
     """Count a record of a code, and list the code when it is the first; return how many codes have occurred."""
     if desk.tally[code, 0] == 0.0:
@@ -116,12 +100,11 @@ def tally_outcomes(  # noqa: PLR0917
 
 
 @inner
-def order_by_mean(desk: Desk, d: int, spread: float) -> None:
-    """Put the levels into the order of their mean outcomes; equal ones in the order of the records."""
+def mean_keys(desk: Desk, d: int, spread: float) -> None:
+    """Key the levels by their mean outcomes, of so many digits that rounding puts equal ones in no order."""
     keys, tally, levels = desk.keys, desk.tally, desk.levels
     for j in range(d):
         keys[j] = np.rint(DIGITS / spread * tally[levels[j], 1] / tally[levels[j], 2])
-    sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
 
 
 @inner
@@ -171,7 +154,6 @@ def list_entries(  # noqa: PLR0917
     stop: int,
     n_classes: int,
     bins: int,
-    categorical: bool,
 ) -> int:
     """List classes and weights by level, summed by class where that is shorter; return how many codes occur."""
     tally, cells, levels = desk.tally, desk.cells, desk.levels
@@ -184,8 +166,6 @@ def list_entries(  # noqa: PLR0917
         tally[codes[i], 2] += weight
         if summed:
             cells[codes[i] * n_classes + classes[i]] += weight
-    if not categorical:
-        ascending(desk, d, bins)
     at = 0
     entry_starts[0] = 0
     if summed:
@@ -210,22 +190,28 @@ def list_entries(  # noqa: PLR0917
 
 
 @inner
-def order_by_component(  # noqa: PLR0917
-    desk: Desk, d: int, totals: Floats, factors: Floats, n_classes: int, weight: float
+def class_keys(  # noqa: PLR0917
+    desk: Desk, d: int, totals: Floats, factors: Floats, n_classes: int, weight: float, ordered: bool
 ) -> None:
-    """Sequence the levels along the first principal component of their class shares, by power iteration.
+    """Key the levels by their classes: by mean rank where these are ordered, else along their principal component.
 
-    ``factors`` scale the classes (1: Gini; 1/share: chi-square). The start is the commonest class against the rest.
+    The component is that of the class shares, found by power iteration from the commonest class against the rest.
+    ``factors`` scale the classes (1: Gini; 1/share: chi-square).
     """
     axis, moved, keys, tally, levels = desk.axis, desk.moved, desk.keys, desk.tally, desk.levels
     entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
-    common = 0
+    common, below = 0, 0.0
     for k in range(n_classes):
+        if ordered:
+            axis[k] = (below + totals[k] / 2.0) / weight
+            below += totals[k]
+            continue
         axis[k] = 0.1 * (((k + 1) * 0.6180339887498949) % 1.0 - 0.5)
         if totals[k] > totals[common]:
             common = k
-    axis[common] += 1.0
-    for _ in range(ROUNDS):
+    if not ordered:
+        axis[common] += 1.0
+    for _ in range(1 if ordered else ROUNDS):
         middle = 0.0
         for k in range(n_classes):
             middle += totals[k] * axis[k] / weight
@@ -250,23 +236,6 @@ def order_by_component(  # noqa: PLR0917
             axis[k] = moved[k] / np.sqrt(size)
     for j in range(d):
         keys[j] = np.rint(DIGITS * keys[j])
-    sort_by_key(desk.keys, desk.sequence, desk.spare_keys, desk.spare_items, d)
-
-
-@inner
-def order_by_rank(desk: Desk, d: int, totals: Floats, n_classes: int, weight: float) -> None:
-    """Sequence the levels by the mean rank of their ordered classes."""
-    axis, keys, tally, levels = desk.axis, desk.keys, desk.tally, desk.levels
-    below = 0.0
-    for k in range(n_classes):
-        axis[k] = (below + totals[k] / 2.0) / weight
-        below += totals[k]
-    for j in range(d):
-        mean = 0.0
-        for e in range(desk.entry_starts[j], desk.entry_starts[j + 1]):
-            mean += desk.entry_weights[e] * axis[desk.entry_classes[e]]
-        keys[j] = np.rint(DIGITS * mean / tally[levels[j], 2])
-    sort_by_key(desk.keys, desk.sequence, desk.spare_keys, desk.spare_items, d)
 
 
 @inner

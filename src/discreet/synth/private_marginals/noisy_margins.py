@@ -21,7 +21,7 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.samplers import LARGEST_VARIANCE
-from discreet.engine.counting_kernels import count_one, count_pair, count_triple
+from discreet.engine.counting_kernels import count_pair, count_triple
 from discreet.synth.model_codec import stored
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
@@ -226,7 +226,7 @@ def counted(columns: Sequence[int], codes: Sequence[Small], sizes: Sequence[int]
     if cells > _SIDE_BY_SIDE:
         return np.bincount(_joined(own, shape), minlength=cells)
     if len(own) == 1:
-        return np.asarray(count_one(own[0], cells))
+        return np.bincount(own[0], minlength=cells)
     first = own[0] if len(own) == 2 else _joined(own[:-1], shape[:-1])
     return np.asarray(count_pair(first, own[-1], shape[-1], cells))
 
