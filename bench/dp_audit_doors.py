@@ -368,7 +368,8 @@ GENERATORS = {
 """Generators, fitted to either neighbor again and again."""
 
 DOORS = {
-    "dp/queries.py": ("count", "total", "mean", "variance", "quantiles", "histogram", "table, public levels"),
+    "dp/queries.py": ("count", "total", "mean", "variance", "quantiles"),
+    "dp/private_tables.py": ("histogram", "table, public levels"),
     "dp/mechanisms.py": ("laplace, a decimal number", "gaussian, a decimal number", "local Laplace"),
     "dp/selection.py": (
         "choose: permute-and-flip",

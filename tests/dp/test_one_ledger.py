@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import numpy as np
@@ -118,14 +119,16 @@ def test_everything_that_makes_a_claim_takes_a_ledger():
     claiming = {
         str(path.relative_to(ROOT))
         for path in ROOT.rglob("*.py")
-        if "DifferentialPrivacy" in (text := path.read_text(encoding="utf-8"))
+        if re.search("DifferentialPrivacy|Spend", text := path.read_text(encoding="utf-8"))
         if any(
-            isinstance(node, ast.Call) and getattr(node.func, "id", "") == "DifferentialPrivacy"
+            isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"DifferentialPrivacy", "Spend"}
             for node in ast.walk(ast.parse(text))
         )
     }
+    claiming -= {"dp/costs.py", "dp/entropy.py"}  # what a budget claims, and the account that enters it
     doors = {
-        "dp/queries.py": (dp.count, dp.total, dp.mean, dp.variance, dp.quantiles, dp.table, dp.histogram),
+        "dp/queries.py": (dp.count, dp.total, dp.mean, dp.variance, dp.quantiles),
+        "dp/private_tables.py": (dp.table, dp.histogram),
         "dp/mechanisms.py": (dp.laplace, dp.gaussian, dp.local_laplace),
         "dp/selection.py": (dp.choose, dp.SparseVector),
         "dp/linear_regression.py": (dp.linear_regression,),

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.parameters import checked
 from discreet.dp.calibration import epsilon_from_zcdp
+
+if TYPE_CHECKING:
+    from discreet.dp.ledger import Ledger
+    from discreet.microdata import Microdata
 
 Adjacency = Literal["add-remove", "replace"]
 Definition = Literal["pure", "approximate", "zcdp"]
@@ -121,6 +126,90 @@ class Cost:
         raise ParameterError(
             "A guarantee for replacing a record says nothing about adding or removing one. Open the ledger with "
             "adjacency='replace'."
+        )
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What one release may spend, from which ledger, what for, and whose privacy it is.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The budget of the release.
+    ledger
+        The budget of the data source; None where there is none.
+    purpose
+        What for, in the user's words.
+    unit, adjacency
+        Whose privacy it is, and which two files are neighbors.
+
+    Examples
+    --------
+    >>> Spend(1.0, purpose="income by region").cost("laplace").definition, Spend(1, unit="person").claim.told
+    ('pure', '1-differential privacy against adding or removing one person.')
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    ledger: Ledger | None = None
+    purpose: str = ""
+    unit: Unit = "record"
+    adjacency: Adjacency = "add-remove"
+
+    @property
+    def claim(self) -> DifferentialPrivacy:
+        """What is claimed of a release that keeps to the budget."""
+        change = "replacing" if self.adjacency == "replace" else "adding or removing"
+        return DifferentialPrivacy(
+            self.epsilon,
+            self.delta,
+            against=f"{change} one {self.unit}",
+            adjacency=self.adjacency,
+            unit=self.unit,
+        )
+
+    def cost(
+        self,
+        mechanism: str,
+        *,
+        rho: float | None = None,
+        sensitivity: float | None = None,
+        values: int = 1,
+        proved: bool = True,
+    ) -> Cost:
+        """The price as a ledger records it; with ``rho`` as zero-concentrated privacy."""
+        return Cost(
+            mechanism,
+            "zcdp" if rho is not None else "approximate" if self.delta else "pure",
+            epsilon=0.0 if rho is not None else float(self.epsilon),
+            delta=0.0 if rho is not None else float(self.delta),
+            rho=rho or 0.0,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            sensitivity=sensitivity,
+            values=values,
+            purpose=self.purpose,
+            proved=proved,
+        )
+
+    def enter(self, cost: Cost, *, seed: object = None, data: Microdata | None = None) -> None:
+        """Enter the price before noise is drawn, so that a crash in between counts too much and never too little."""
+        refuse_seeded(self.ledger, seed)
+        if self.ledger is not None:
+            self.ledger.spend(cost, data=data)
+
+
+def refuse_seeded(ledger: Ledger | None, seed: object) -> None:
+    """Refuse to spend on draws that can be repeated: whoever has the seed can undo them.
+
+    Examples
+    --------
+    >>> refuse_seeded(None, 1)
+    """
+    if ledger is not None and seed is not None:
+        raise ParameterError(
+            "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
         )
 
 

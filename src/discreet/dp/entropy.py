@@ -13,7 +13,7 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.randomness import KeyedDraws, generator
-from discreet.dp.costs import Cost
+from discreet.dp.costs import Spend, refuse_seeded
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Microdata
 
@@ -21,19 +21,6 @@ Words = Callable[[int], npt.NDArray[np.uint64]]
 """Gives so many uniform words of 64 bits; every call gives new ones."""
 
 _WORDS_AT_ONCE = 1 << 22
-
-
-def refuse_seeded(ledger: Ledger | None, seed: object) -> None:
-    """Refuse to spend on draws that can be repeated: whoever has the seed can undo them.
-
-    Examples
-    --------
-    >>> refuse_seeded(None, 1)
-    """
-    if ledger is not None and seed is not None:
-        raise ParameterError(
-            "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-        )
 
 
 def os_words(size: int) -> npt.NDArray[np.uint64]:
@@ -91,18 +78,15 @@ class Account:
             raise ParameterError(
                 f"A ledger takes releases with a guarantee, and {mechanism} makes none here: {why_none}"
             )
-        self.ledger.spend(
-            Cost(
-                mechanism,
-                "approximate" if claim.delta else "pure",
-                epsilon=float(claim.epsilon),
-                delta=float(claim.delta),
-                adjacency=claim.adjacency,
-                unit=claim.unit,
-                purpose=purpose,
-            ),
-            data=self.data,
+        spend = Spend(
+            float(claim.epsilon),
+            claim.delta,
+            self.ledger,
+            purpose,
+            unit=claim.unit,
+            adjacency=claim.adjacency,
         )
+        spend.enter(spend.cost(mechanism), data=self.data)
         self.entered = True
 
     def settle(self, mechanism: str) -> None:

@@ -19,14 +19,13 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.core.guarantees import DifferentialPrivacy, settled, stands
+from discreet.core.guarantees import settled, stands
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.dp.calibration import noise_rate, rational_epsilon
-from discreet.dp.costs import Adjacency, Cost
+from discreet.dp.costs import Adjacency, Spend
 from discreet.dp.ledger import Ledger
-from discreet.dp.mechanisms import AGAINST
 from discreet.dp.queries import Ask
 from discreet.dp.regression_records import Bounds, Design, Missing, Records, read_records
 from discreet.dp.samplers import cube_noise, discrete_laplace
@@ -105,26 +104,18 @@ def linear_regression(
         max_weight=max_weight,
         y_bounds=y_bounds,
     )
-    ask = Ask(data, epsilon, ledger, purpose or f"linear regression of {y}", seed)
+    purpose = purpose or f"linear regression of {y}"
+    ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose, adjacency=adjacency), seed)
+    spend = ask.spend
     middle, half = (y_bounds[0] + y_bounds[1]) / 2, (y_bounds[1] - y_bounds[0]) / 2
     if not intercept:
         middle, half = 0.0, max(abs(y_bounds[0]), abs(y_bounds[1]))
     sums = _Sums.planned(design, mechanism, float(epsilon), replaced=adjacency == "replace")
     rate = noise_rate(epsilon, sums.moved)
-    if ledger is not None:
-        ledger.spend(
-            Cost(
-                f"linear-regression, {mechanism}",
-                "pure",
-                epsilon=float(epsilon),
-                adjacency=adjacency,
-                unit=ask.unit,  # type: ignore[arg-type]
-                sensitivity=sums.moved / sums.fine,
-                values=sums.many,
-                purpose=ask.purpose,
-            ),
-            data=data,
-        )
+    price = spend.cost(
+        f"linear-regression, {mechanism}", sensitivity=sums.moved / sums.fine, values=sums.many
+    )
+    spend.enter(price, seed=seed, data=data)
     exact = sums.added_up(design, middle, half)
     noise = (cube_noise if mechanism == "k-norm" else discrete_laplace)(rate, sums.many, ask.words("linear"))
     squares, crosses = sums.unpacked((exact + noise) / sums.fine)
@@ -132,8 +123,7 @@ def linear_regression(
     line = design.on_the_scale_of_the_data(theta * half)
     if intercept:
         line[0] += middle
-    claim = DifferentialPrivacy(epsilon, against=AGAINST[adjacency], adjacency=adjacency)
-    guarantee, why = settled(claim, "", seeded=seed is not None)
+    guarantee, why = settled(spend.claim, "", seeded=seed is not None)
     parts = [
         shown(float(value)) if intercept and not at else f"{shown(float(value))} × {term}"
         for at, (term, value) in enumerate(zip(design.terms, line, strict=True))
@@ -151,8 +141,8 @@ def linear_regression(
             "mechanism": mechanism,
             "adjacency": adjacency,
             "epsilon": epsilon,
-            "unit": ask.unit,
-            "purpose": ask.purpose,
+            "unit": spend.unit,
+            "purpose": spend.purpose,
         },
         detail={
             "coefficients": like(
@@ -160,7 +150,7 @@ def linear_regression(
             )
         },
         guarantee=guarantee,
-        private=stands(claim, seeded=seed is not None),
+        private=stands(spend.claim, seeded=seed is not None),
     )
 
 

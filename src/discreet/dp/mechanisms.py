@@ -8,7 +8,7 @@ operating system; a seed gives the same law and no guarantee.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -29,12 +29,10 @@ from discreet.dp.calibration import (
     noise_rate,
     rational_epsilon,
 )
-from discreet.dp.costs import Adjacency, Cost
-from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words, uniform_below
+from discreet.dp.costs import Adjacency, Cost, Spend
+from discreet.dp.entropy import Words, os_words, seeded_words, uniform_below
 from discreet.dp.ledger import Ledger
 from discreet.dp.samplers import check_variance, discrete_gaussian, discrete_laplace
-
-AGAINST = {"add-remove": "adding or removing one record", "replace": "replacing one record"}
 
 
 @dataclass(frozen=True)
@@ -126,53 +124,29 @@ def laplace(
     >>> laplace(100, sensitivity=1, epsilon=0.5).guarantee
     '0.5-differential privacy against adding or removing one record.'
     """
-    return with_laplace_noise(
-        value,
-        sensitivity=sensitivity,
-        epsilon=epsilon,
-        adjacency=adjacency,
-        purpose=purpose,
-        ledger=ledger,
-        seed=seed,
-    )
+    spend = Spend(epsilon, ledger=ledger, purpose=purpose, adjacency=adjacency)
+    return with_laplace_noise(value, spend, sensitivity=sensitivity, seed=seed)
 
 
 def with_laplace_noise(
-    value: npt.ArrayLike,
-    *,
-    sensitivity: float,
-    epsilon: float,
-    adjacency: Adjacency = "add-remove",
-    purpose: str = "",
-    ledger: Ledger | None = None,
-    seed: int | None = None,
+    value: npt.ArrayLike, spend: Spend, *, sensitivity: float, seed: int | None = None
 ) -> Noisy:
     """Do what `laplace` does, for callers that have checked what they were given.
 
     Examples
     --------
-    >>> with_laplace_noise(100, sensitivity=1, epsilon=0.5).scale
+    >>> with_laplace_noise(100, Spend(0.5), sensitivity=1).scale
     2.0
     """
-    rational_epsilon(epsilon)
-    grid, numbers = grid_for(value, sensitivity, noise=1 / epsilon)
-    cost = Cost(
-        "laplace",
-        "pure",
-        epsilon=float(epsilon) if _is_private(grid, sensitivity) else 0.0,
-        adjacency=adjacency,
-        sensitivity=float(sensitivity),
-        values=grid.values,
-        purpose=purpose,
-    )
+    rational_epsilon(spend.epsilon)
+    grid, numbers = grid_for(value, sensitivity, noise=1 / spend.epsilon)
+    cost = spend.cost("laplace", sensitivity=float(sensitivity), values=grid.values)
     if not _is_private(grid, sensitivity):
         return _unchanged(numbers, grid, cost, seed)
-    rate = noise_rate(epsilon, grid.moved(sensitivity, 1))
-    entered(cost, ledger, seed)
-    steps = grid.placed(numbers) + discrete_laplace(rate, grid.values, words_of(seed, "laplace")).reshape(
-        grid.shape
-    )
-    return _published(grid.read(steps), grid, cost, float(grid.step / rate), seed)
+    rate = noise_rate(spend.epsilon, grid.moved(sensitivity, 1))
+    spend.enter(cost, seed=seed)
+    noise = discrete_laplace(rate, grid.values, words_of(seed, "laplace")).reshape(grid.shape)
+    return _published(grid.placed(numbers) + noise, grid, (spend, cost), float(grid.step / rate), seed)
 
 
 @checked
@@ -214,26 +188,16 @@ def gaussian(
     rational_epsilon(epsilon)
     sigma = gaussian_sigma(1.0, epsilon, delta, calibration=calibration)
     grid, numbers = grid_for(value, sensitivity, norm=2, noise=sigma)
-    private = _is_private(grid, sensitivity)
-    cost = Cost(
-        "gaussian",
-        "approximate",
-        epsilon=float(epsilon) if private else 0.0,
-        delta=float(delta) if private else 0.0,
-        adjacency=adjacency,
-        sensitivity=float(sensitivity),
-        values=grid.values,
-        purpose=purpose,
-    )
-    if not private:
+    spend = Spend(epsilon, delta, ledger, purpose, adjacency=adjacency)
+    cost = spend.cost("gaussian", sensitivity=float(sensitivity), values=grid.values)
+    if not _is_private(grid, sensitivity):
         return _unchanged(numbers, grid, cost, seed)
     variance = _variance(grid.values, grid.moved(sensitivity, 2), sigma, epsilon, delta)
     check_variance(variance)
-    entered(cost, ledger, seed)
-    steps = grid.placed(numbers) + discrete_gaussian(
-        variance, grid.values, words_of(seed, "gaussian")
-    ).reshape(grid.shape)
-    return _published(grid.read(steps), grid, cost, math.sqrt(variance) * float(grid.step), seed)
+    spend.enter(cost, seed=seed)
+    noise = discrete_gaussian(variance, grid.values, words_of(seed, "gaussian")).reshape(grid.shape)
+    scale = math.sqrt(variance) * float(grid.step)
+    return _published(grid.placed(numbers) + noise, grid, (spend, cost), scale, seed)
 
 
 @checked
@@ -280,17 +244,10 @@ def local_laplace(
     rational_epsilon(epsilon)
     one, _ = grid_for(0.0, float(upper) - float(lower), noise=1 / epsilon)
     held = np.clip(given, lower, upper)
-    cost = Cost(
-        "local-laplace",
-        "pure",
-        epsilon=float(epsilon),
-        adjacency="replace",
-        sensitivity=float(upper) - float(lower),
-        values=len(held),
-        purpose=purpose,
-    )
+    spend = Spend(epsilon, ledger=ledger, purpose=purpose, adjacency="replace")
+    cost = spend.cost("local-laplace", sensitivity=float(upper) - float(lower), values=len(held))
     rate = noise_rate(epsilon, one.moved(float(upper) - float(lower), 1))
-    entered(cost, ledger, seed)
+    spend.enter(cost, seed=seed)
     steps = one.placed(held) + discrete_laplace(rate, len(held), words_of(seed, "local-laplace"))
     claim = DifferentialPrivacy(
         epsilon, against="another value of the same person", local=True, adjacency="replace", unit="person"
@@ -363,13 +320,6 @@ def _variance(values: int, moved: Fraction, sigma: float, epsilon: float, delta:
     return variance
 
 
-def entered(cost: Cost, ledger: Ledger | None, seed: int | None) -> None:
-    """Enter a release before its noise is drawn, so that a crash in between counts too much and never too little."""
-    refuse_seeded(ledger, seed)
-    if ledger is not None:
-        ledger.spend(cost)
-
-
 def words_of(seed: int | None, name: str) -> Words:
     """Where bits come from: the operating system, or a seed for tests and teaching."""
     return os_words if seed is None else seeded_words(generator(seed, "dp", name))
@@ -380,15 +330,16 @@ def _unchanged(numbers: Floats, grid: Grid, cost: Cost, seed: int | None) -> Noi
     told = (
         "no record can move the answer (sensitivity 0), so it was published as it is." if grid.values else why
     )
-    return Noisy(_shaped(numbers, grid), cost, 0.0, None, told if seed is None else SEEDED)
+    free = replace(cost, epsilon=0.0, delta=0.0)
+    return Noisy(_shaped(numbers, grid), free, 0.0, None, told if seed is None else SEEDED)
 
 
-def _published(numbers: Floats, grid: Grid, cost: Cost, scale: float, seed: int | None) -> Noisy:
-    claim = DifferentialPrivacy(
-        cost.epsilon, cost.delta, against=AGAINST[cost.adjacency], adjacency=cost.adjacency
-    )
-    guarantee, why = settled(claim, "", seeded=seed is not None)
-    return Noisy(_shaped(numbers, grid), cost, scale, guarantee, why)
+def _published(
+    steps: Integers, grid: Grid, paid: tuple[Spend, Cost], scale: float, seed: int | None
+) -> Noisy:
+    spend, cost = paid
+    guarantee, why = settled(spend.claim, "", seeded=seed is not None)
+    return Noisy(_shaped(grid.read(steps), grid), cost, scale, guarantee, why)
 
 
 def _shaped(numbers: Floats, grid: Grid) -> Any:

@@ -17,6 +17,7 @@ from discreet.core.errors import ColumnError, ParameterError, refuse_too_many_ce
 from discreet.core.parameters import checked, distinct
 from discreet.core.results import Measure
 from discreet.core.wording import shown
+from discreet.dp.costs import Spend
 from discreet.dp.ledger import Ledger
 from discreet.dp.queries import Ask
 from discreet.dp.sensitivity import Bounded, Range, bounded_cells
@@ -79,7 +80,7 @@ def table(
     columns = [by] if isinstance(by, str) else list(by)
     if not columns:
         raise ParameterError("by must name at least one column.")
-    ask = Ask(data, epsilon, ledger, purpose or f"table by {', '.join(columns)}", seed)
+    ask = Ask(data, Spend(epsilon, delta, ledger, purpose or f"table by {', '.join(columns)}"), seed)
     number = _bounds(column, lower, upper)
     cells = None if levels is None else _cross(data, columns, levels)
     if (cells is None) != (delta > 0):
@@ -93,8 +94,8 @@ def table(
     moved = found.records * found.groups
     cells = _as_texts(found) if cells is None else _filled(found, cells)
     steps = [moved] if number is None else [moved, number.most * moved]
-    limit = _threshold(found, ask.epsilon / parts, delta) if delta > 0 else None
-    ask.enter("table", float(moved), parts, moved=steps, delta=delta)
+    limit = _threshold(found, epsilon / parts, delta) if delta > 0 else None
+    ask.enter("table", float(moved), parts, moved=steps)
     counts = ask.noise(cells["count"].to_numpy(), moved, parts, "count")
     shown_cells = cells.with_columns(pl.Series("count", counts.value))
     if number is not None:
@@ -114,7 +115,6 @@ def table(
         out.height,
         margin,
         f"{out.height:,} cells; each count is right to about ± {shown(round(margin, 1))}.",
-        delta=delta,
     )
     return replace(answer, detail={"table": like(data, out)})
 

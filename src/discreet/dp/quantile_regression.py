@@ -17,14 +17,13 @@ import polars as pl
 from discreet.core.arrays import Floats, numbers_of
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetError, ParameterError
-from discreet.core.guarantees import DifferentialPrivacy, settled, stands
+from discreet.core.guarantees import settled, stands
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_rho, rational_epsilon
-from discreet.dp.costs import Adjacency, Cost
+from discreet.dp.costs import Adjacency, Spend
 from discreet.dp.ledger import Ledger
-from discreet.dp.mechanisms import AGAINST
 from discreet.dp.noisy_gradients import Proper
 from discreet.dp.objective_perturbation import Kernel, checked_quantile, checked_smoothing
 from discreet.dp.private_fits import Calibration, Mechanism, Settings, prepared
@@ -195,11 +194,21 @@ def quantile_regression(
         max_weight=max_weight,
     ).whole()
     points = _points(at, design)
-    ask = Ask(data, budget.epsilon or 1.0, ledger, purpose or f"quantile regression of {y}", seed)
+    purpose = purpose or f"quantile regression of {y}"
+    ask = Ask(data, Spend(budget.epsilon or 1.0, budget.delta, ledger, purpose, adjacency=adjacency), seed)
+    spend = ask.spend
     fits = [prepared(mechanism, design, one, asked) for one in taus]
-    if ledger is not None and mechanism != "nonprivate":
-        cost = budget.cost(mechanism, design, adjacency, ask, proved=not fits[0].why_none)
-        ledger.spend(cost, data=data)
+    if mechanism != "nonprivate":
+        spend.enter(
+            spend.cost(
+                f"quantile-regression, {NAMES[mechanism]}",
+                rho=budget.rho if mechanism == "agd" else None,
+                values=len(taus) * len(design.terms),
+                proved=not fits[0].why_none,
+            ),
+            seed=seed,
+            data=data,
+        )
     try:
         drawn = [fit.draw() for fit in fits]
     except DiscreetError as error:
@@ -208,12 +217,8 @@ def quantile_regression(
         # What is drawn is paid for, also where it is then refused: a refund would tell of the records.
         raise type(error)(f"{error} {budget.in_words} was spent.") from error
     lines = np.stack([design.on_the_scale_of_the_data(theta) for theta, _ in drawn])
-    guarantee, why, claim = None, fits[0].why_none, None
-    if not why:
-        claim = DifferentialPrivacy(
-            budget.epsilon, budget.delta, against=AGAINST[adjacency], adjacency=adjacency
-        )
-        guarantee, why = settled(claim, "", seeded=seed is not None)
+    claim = None if fits[0].why_none else spend.claim
+    guarantee, why = settled(claim, fits[0].why_none, seeded=seed is not None)
     caveats = [*([] if weight else ask.unweighted()), *([] if guarantee else [f"No guarantee: {why}"])]
     figures: dict[str, Any] = {"epsilon": budget.epsilon, "coefficients": lines.size}
     if budget.delta:
@@ -267,8 +272,8 @@ def quantile_regression(
             "kernel": kernel,
             "h": h,
             "standardize": standardize,
-            "unit": ask.unit,
-            "purpose": ask.purpose,
+            "unit": spend.unit,
+            "purpose": spend.purpose,
         },
         detail=detail,
         guarantee=guarantee,
@@ -317,21 +322,6 @@ class _Budget:
         rational_epsilon(epsilon, parts)
         spent = largest_rho(epsilon, failure) if mechanism == "agd" else 0.0
         return cls(float(epsilon), failure, spent, parts)
-
-    def cost(self, mechanism: str, design: Design, adjacency: Adjacency, ask: Ask, *, proved: bool) -> Cost:
-        name = f"quantile-regression, {NAMES[mechanism]}"
-        terms = self.parts * len(design.terms)
-        rest: dict[str, Any] = {
-            "adjacency": adjacency,
-            "unit": ask.unit,
-            "values": terms,
-            "purpose": ask.purpose,
-            "proved": proved,
-        }
-        if mechanism == "agd":
-            return Cost(name, "zcdp", rho=self.rho, **rest)
-        definition: Any = "approximate" if self.delta else "pure"
-        return Cost(name, definition, epsilon=self.epsilon, delta=self.delta, **rest)
 
 
 def _number(value: Any, name: str) -> float:

@@ -20,17 +20,17 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Between, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.guarantees import SEEDED, DifferentialPrivacy, settled, stands
+from discreet.core.guarantees import SEEDED, settled, stands
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
 from discreet.core.results import Measure
 from discreet.core.value_gate import name_in_documents
 from discreet.core.wording import shown
 from discreet.dp.calibration import checked_epsilon, noise_rate, rational_epsilon
-from discreet.dp.costs import Cost
-from discreet.dp.entropy import Words, chosen_privately, os_words, refuse_seeded, seeded_words
+from discreet.dp.costs import Spend, refuse_seeded
+from discreet.dp.entropy import Words, chosen_privately
 from discreet.dp.ledger import Ledger
-from discreet.dp.mechanisms import Noisy, with_laplace_noise
+from discreet.dp.mechanisms import Noisy, with_laplace_noise, words_of
 from discreet.dp.sensitivity import Range, bounded_cells, unit_of
 from discreet.engine import collect, like, scan
 from discreet.engine.frames import remembered
@@ -76,7 +76,7 @@ def count(
     >>> count(people, epsilon=1.0).guarantee
     '1-differential privacy against adding or removing one record.'
     """
-    ask = Ask(data, epsilon, ledger, purpose or "count", seed)
+    ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or "count"), seed)
     found = bounded_cells(data, (), None, max_records=max_records, max_groups=1, words=ask.words("held"))
     ask.enter("count", found.records, 1, moved=[found.records])
     noisy = ask.noise(found.cells["count"].to_numpy(), found.records, 1, "count")
@@ -119,7 +119,7 @@ def total(
     >>> total(people, "age", lower=0, upper=100, epsilon=1.0, seed=1).figures["margin"] > 100
     True
     """
-    ask = Ask(data, epsilon, ledger, purpose or f"total of {column}", seed)
+    ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or f"total of {column}"), seed)
     whole = _Plain(column, lower, upper)
     found = bounded_cells(data, (), whole, max_records=max_records, max_groups=1, words=ask.words("held"))
     moved = whole.most * found.records
@@ -163,7 +163,7 @@ def mean(
     >>> abs(mean(people, "age", lower=0, upper=100, epsilon=1.0, seed=1).value - 40) < 1
     True
     """
-    ask = Ask(data, epsilon, ledger, purpose or f"mean of {column}", seed)
+    ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or f"mean of {column}"), seed)
     number = Range(column, lower, upper)
     found = bounded_cells(data, (), number, max_records=max_records, max_groups=1, words=ask.words("held"))
     moved = number.most * found.records
@@ -216,7 +216,7 @@ def variance(
     >>> abs(spread.figures["standard_deviation"] - 10) < 1
     True
     """
-    ask = Ask(data, epsilon, ledger, purpose or f"variance of {column}", seed)
+    ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or f"variance of {column}"), seed)
     number = _Squared(column, lower, upper)
     first = Range(column, lower, upper)
     words = ask.words("held")
@@ -282,8 +282,8 @@ def quantiles(
     >>> abs(found.value - 50) < 2
     True
     """
-    ask = Ask(data, epsilon, ledger, purpose or f"quantiles of {column}", seed)
-    if ask.unit != "record":
+    ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or f"quantiles of {column}"), seed)
+    if ask.spend.unit != "record":
         raise ParameterError(
             "Quantiles of a file with several records a person are not offered. Take one record a person first."
         )
@@ -300,7 +300,7 @@ def quantiles(
         exact = Fraction(share).limit_denominator(10**6)
         scores = [-abs(int(b) * (1 - exact) - (many - int(b)) * exact) for b in below[:-1]]
         chosen = chosen_privately(
-            scores, rational_epsilon(ask.epsilon, len(shares)), 1, ask.words(f"quantile {place}")
+            scores, rational_epsilon(epsilon, len(shares)), 1, ask.words(f"quantile {place}")
         )
         found.append(float(candidates[chosen]))
     order = np.argsort(shares, kind="stable")
@@ -396,18 +396,15 @@ name_in_documents(
 class Ask:
     """One question: its budget, where its random bits come from, and how its answer is worded."""
 
-    def __init__(
-        self, data: Microdata, epsilon: float, ledger: Ledger | None, purpose: str, seed: int | None
-    ) -> None:
-        checked_epsilon(epsilon)
-        refuse_seeded(ledger, seed)
-        self.data, self.epsilon, self.ledger, self.purpose, self.seed = data, epsilon, ledger, purpose, seed
-        self.unit = unit_of(data)
-        self.delta = 0.0
+    def __init__(self, data: Microdata, spend: Spend, seed: int | None) -> None:
+        checked_epsilon(spend.epsilon)
+        refuse_seeded(spend.ledger, seed)
+        self.data, self.seed = data, seed
+        self.spend = replace(spend, unit=unit_of(data))
 
     def words(self, name: str) -> Words:
         """Open a source of bits: the operating system, unless the user gave a seed."""
-        return os_words if self.seed is None else seeded_words(generator(self.seed, "dp", name))
+        return words_of(self.seed, name)
 
     def enter(
         self,
@@ -416,27 +413,15 @@ class Ask:
         parts: int,
         *,
         moved: Sequence[int] = (),
-        delta: float = 0.0,
         mechanism: str = "laplace",
     ) -> None:
         """Enter the whole price before any noise is drawn, for answers that one unit can move by so many steps each."""
-        share = float(rational_epsilon(self.epsilon, parts))
+        share = float(rational_epsilon(self.spend.epsilon, parts))
         for steps in moved:
             noise_rate(share, steps)
-        self.delta = delta
-        if self.ledger is not None:
-            self.ledger.spend(
-                Cost(
-                    f"{query}, {mechanism}",
-                    "approximate" if delta else "pure",
-                    epsilon=float(self.epsilon),
-                    delta=delta,
-                    unit=self.unit,  # type: ignore[arg-type]
-                    sensitivity=sensitivity,
-                    purpose=self.purpose,
-                ),
-                data=self.data,
-            )
+        self.spend.enter(
+            self.spend.cost(f"{query}, {mechanism}", sensitivity=sensitivity), seed=self.seed, data=self.data
+        )
 
     def unweighted(self) -> list[str]:
         """Say that survey weights do not count, where the file has some: one record would move an answer by its own."""
@@ -450,8 +435,8 @@ class Ask:
     def noise(self, values: Integers, moved: int, parts: int, name: str) -> Noisy:
         """Add noise to whole numbers that one unit can move by so many, for one of several shares of the budget."""
         seed = None if self.seed is None else int(generator(self.seed, "dp", name).integers(2**62))
-        share = float(rational_epsilon(self.epsilon, parts))
-        return with_laplace_noise(values.astype(np.int64), sensitivity=moved, epsilon=share, seed=seed)
+        share = Spend(float(rational_epsilon(self.spend.epsilon, parts)))
+        return with_laplace_noise(values.astype(np.int64), share, sensitivity=moved, seed=seed)
 
     def answer(
         self,
@@ -460,20 +445,13 @@ class Ask:
         margin: float | None,
         meaning: str,
         more: Mapping[str, float] | None = None,
-        *,
-        delta: float = 0.0,
     ) -> Measure:
         """Word the answer and what is claimed of it."""
-        claim = DifferentialPrivacy(
-            self.epsilon,
-            delta,
-            against=f"adding or removing one {self.unit}",
-            unit=self.unit,  # type: ignore[arg-type]
-        )
-        guarantee, why = settled(claim, "", seeded=self.seed is not None)
-        figures: dict[str, Any] = {"epsilon": float(self.epsilon), **(more or {})}
-        if delta:
-            figures["delta"] = delta
+        spend = self.spend
+        guarantee, why = settled(spend.claim, "", seeded=self.seed is not None)
+        figures: dict[str, Any] = {"epsilon": float(spend.epsilon), **(more or {})}
+        if spend.delta:
+            figures["delta"] = spend.delta
         if margin is not None:
             figures["margin"] = margin
         caveats = [*self.unweighted(), *([f"No guarantee: {why or SEEDED}"] if guarantee is None else [])]
@@ -483,7 +461,12 @@ class Ask:
             figures,
             meaning,
             caveats=caveats,
-            parameters={"epsilon": self.epsilon, "delta": delta, "unit": self.unit, "purpose": self.purpose},
+            parameters={
+                "epsilon": spend.epsilon,
+                "delta": spend.delta,
+                "unit": spend.unit,
+                "purpose": spend.purpose,
+            },
             guarantee=guarantee,
-            private=stands(claim, seeded=self.seed is not None),
+            private=stands(spend.claim, seeded=self.seed is not None),
         )

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from discreet.core.arrays import numbers_of
 from discreet.core.errors import ParameterError
-from discreet.core.guarantees import DifferentialPrivacy, settled
+from discreet.core.guarantees import settled
 from discreet.core.parameters import checked
 from discreet.dp.calibration import rational_epsilon
-from discreet.dp.costs import Adjacency, Cost
+from discreet.dp.costs import Adjacency, Cost, Spend
 from discreet.dp.entropy import bernoulli_exp, chosen_privately
 from discreet.dp.ledger import Ledger
-from discreet.dp.mechanisms import AGAINST, entered, grid_for, words_of
+from discreet.dp.mechanisms import grid_for, words_of
 from discreet.dp.samplers import discrete_laplace, shuffled
 
 Selection = Literal["permute-and-flip", "exponential", "noisy-max"]
@@ -106,15 +106,9 @@ def choose(
         raise ParameterError(
             f"There are {len(numbers)} scores and {len(candidates)} candidates; give one score each."
         )
-    cost = Cost(
-        method,
-        "pure",
-        epsilon=float(epsilon),
-        adjacency=adjacency,
-        sensitivity=float(sensitivity),
-        purpose=purpose,
-    )
-    entered(cost, ledger, seed)
+    spend = Spend(epsilon, ledger=ledger, purpose=purpose, adjacency=adjacency)
+    cost = spend.cost(method, sensitivity=float(sensitivity))
+    spend.enter(cost, seed=seed)
     exact = [Fraction(float(score)) for score in numbers]
     reach = Fraction(sensitivity) / (2 if monotone else 1)
     words = words_of(seed, method)
@@ -126,9 +120,8 @@ def choose(
         # The best candidate is always taken when its turn comes, so somebody is.
         yes = bernoulli_exp([rate * (best - score) / (2 * reach) for score in exact], order, words)
         place = int(order[np.flatnonzero(yes)[0]])
-    claim = DifferentialPrivacy(cost.epsilon, cost.delta, against=AGAINST[adjacency], adjacency=adjacency)
     value = place if candidates is None else candidates[place]
-    return Chosen(value, place, cost, *settled(claim, "", seeded=seed is not None))
+    return Chosen(value, place, cost, *settled(spend.claim, "", seeded=seed is not None))
 
 
 def _check_monotone(adjacency: Adjacency, *, monotone: bool) -> None:
@@ -205,21 +198,13 @@ class SparseVector:
         moved = self._grid.moved(sensitivity, 1)
         self._limit_rate = rational_epsilon(first / moved)
         self._rate = rational_epsilon((Fraction(epsilon) - first) / (fold * moved))
-        self.cost = Cost(
-            "sparse-vector",
-            "pure",
-            epsilon=float(epsilon),
-            adjacency=adjacency,
-            sensitivity=float(sensitivity),
-            values=max_found,
-            purpose=purpose,
-        )
-        entered(self.cost, ledger, seed)
+        spend = Spend(epsilon, ledger=ledger, purpose=purpose, adjacency=adjacency)
+        self.cost = spend.cost("sparse-vector", sensitivity=float(sensitivity), values=max_found)
+        spend.enter(self.cost, seed=seed)
         self._words = words_of(seed, "sparse-vector")
         self._limit = int(self._grid.placed(limit)) + self._noise(self._limit_rate)
         self.left = max_found
-        claim = DifferentialPrivacy(self.cost.epsilon, against=AGAINST[adjacency], adjacency=adjacency)
-        self.guarantee, self.why_none = settled(claim, "", seeded=seed is not None)
+        self.guarantee, self.why_none = settled(spend.claim, "", seeded=seed is not None)
 
     def above(self, answer: float) -> bool:
         """Say whether an answer is above the threshold, as far as the noise lets anybody say.

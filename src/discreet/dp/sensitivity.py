@@ -18,6 +18,7 @@ import polars as pl
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
+from discreet.dp.costs import Unit
 from discreet.dp.entropy import Words
 from discreet.dp.samplers import shuffled
 from discreet.engine import collect, counted_role, counted_unit, scan
@@ -168,9 +169,9 @@ def _every_record(data: Microdata, by: Sequence[str], number: Range | None) -> B
     return Bounded(found.with_columns(pl.col("count", *(["sum"] if number else [])).fill_null(0)), 1, 1)
 
 
-def unit_of(data: Microdata) -> str:
+def unit_of(data: Microdata) -> Unit:
     """Whose privacy is counted: that of a record, or of the person or contributor who has several."""
-    return counted_role(data) or "record"
+    return cast(Unit, counted_role(data) or "record")
 
 
 def refuse_several_records(data: Microdata) -> None:

@@ -23,7 +23,8 @@ from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.entropy import Stream, refuse_seeded
+from discreet.dp.costs import refuse_seeded
+from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import Attribute, levels_of

@@ -16,7 +16,8 @@ from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
-from discreet.dp.entropy import Stream, refuse_seeded
+from discreet.dp.costs import refuse_seeded
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.binned_columns import Attribute, levels_of
 from discreet.synth.model_codec import stored
