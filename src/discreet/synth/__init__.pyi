@@ -36,8 +36,8 @@ from discreet.synth.private_gans import DPGAN as DPGAN
 from discreet.synth.private_gans import PATEGAN as PATEGAN
 from discreet.synth.private_histograms import PerturbedHistogram as PerturbedHistogram
 from discreet.synth.private_histograms import SmoothHistogram as SmoothHistogram
-from discreet.synth.private_marginals import AIM as AIM
-from discreet.synth.private_marginals import MST as MST
+from discreet.synth.private_marginals.aim import AIM as AIM
+from discreet.synth.private_marginals.mst import MST as MST
 from discreet.synth.record_rules import check_rules as check_rules
 from discreet.synth.record_rules import enforce_rules as enforce_rules
 from discreet.synth.relational import Relational as Relational

@@ -29,7 +29,6 @@ from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.core.files.untrusted import check_archive, parsed_json
 from discreet.io.naming import check_no_data
-from discreet.synth.methods.method import all_methods
 from discreet.synth.model_codec import Kind, Parts, decoded, encoded, name_in
 
 _FORMAT = "discreet model 3"
@@ -88,7 +87,6 @@ def load_model(path: str | Path, kind: type[Kind]) -> Kind:
             _check_version(box, place.name)
             content = _verified(box)
         document = parsed_json(content.pop(_STRUCTURE))
-    all_methods()
     if isinstance(document, dict) and name_in(document, kind) is None:
         raise InputError(f"'{place.name}' holds a model of another kind, or of another version of discreet.")
     with _whole(place.name):

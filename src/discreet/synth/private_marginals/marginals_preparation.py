@@ -38,7 +38,7 @@ from discreet.synth.private_marginals.noisy_margins import (
     noisy,
     variance_of,
 )
-from discreet.synth.synthesizer import Stream
+from discreet.dp.entropy import Stream
 
 if TYPE_CHECKING:
     from discreet.synth.private_marginals.marginals_model import _Counted
