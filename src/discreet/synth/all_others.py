@@ -20,8 +20,7 @@ from discreet.core.results import Measure
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
-from discreet.synth.all_others_models import ColumnModel, Noise, Settings
-from discreet.synth.all_others_records import Records, Scene, fit_all
+from discreet.synth.all_others_models import ColumnModel, Noise, Records, Scene, Settings, fit_all
 from discreet.synth.all_others_selection import Selector
 from discreet.synth.model_codec import stored
 from discreet.synth.modelled_columns import Intake, Weights, take_in
