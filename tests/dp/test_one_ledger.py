@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet import Microdata, dp, protect, synth, tables
 from discreet.core.errors import ParameterError
-from discreet.synth.bayesian_network_structure import Informations, sensitivity
+from discreet.synth.bayesian_network_model import Informations, sensitivity
 from discreet.synth.synthesizer import Synthesizer
 
 ROOT = Path(discreet.__file__).parent

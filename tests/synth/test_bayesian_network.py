@@ -17,8 +17,9 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.dp import rational_epsilon, seeded_words
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network import BayesianNetwork
-from discreet.synth.bayesian_network_model import BinLaw, CellLaw
-from discreet.synth.bayesian_network_structure import (
+from discreet.synth.bayesian_network_model import (
+    BinLaw,
+    CellLaw,
     Informations,
     automatic_parents,
     greedy_network,

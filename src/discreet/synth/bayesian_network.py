@@ -21,10 +21,13 @@ from discreet.core.roles import Columns
 from discreet.dp import rational_epsilon
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.bayesian_network_model import BinLaw, CellLaw, FittedBayesianNetwork, WithinBin
-from discreet.synth.bayesian_network_structure import (
+from discreet.synth.bayesian_network_model import (
+    BinLaw,
+    CellLaw,
+    FittedBayesianNetwork,
     Informations,
     Node,
+    WithinBin,
     automatic_parents,
     greedy_network,
     packed,
