@@ -23,8 +23,7 @@ from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity, refuse_several_records
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.binned_columns import levels_of
-from discreet.synth.declared_columns import left_out_of, listed, pay_purely
+from discreet.synth.binned_columns import left_out_of, levels_of, listed, pay_purely
 from discreet.synth.pmse_model import (
     SURE_ODDS,
     Diagnosis,

@@ -19,13 +19,13 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.declared_types import all_declared
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
+from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.binned_columns import Attribute
+from discreet.synth.binned_columns import Attribute, declared, left_out_of, listed
 from discreet.synth.column_forms import as_numbers
-from discreet.synth.declared_columns import declared, left_out_of, listed
 from discreet.synth.model_codec import stored
 from discreet.synth.private_marginals.graphical_model import Clique
 from discreet.synth.private_marginals.noisy_margins import (
@@ -38,7 +38,6 @@ from discreet.synth.private_marginals.noisy_margins import (
     noisy,
     variance_of,
 )
-from discreet.dp.entropy import Stream
 
 if TYPE_CHECKING:
     from discreet.synth.private_marginals.marginals_model import _Counted
