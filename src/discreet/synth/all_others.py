@@ -23,8 +23,8 @@ from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
 from discreet.synth.all_others_models import ColumnModel, Noise, Records, Scene, Settings, fit_all
 from discreet.synth.all_others_selection import Selector
 from discreet.synth.model_codec import stored
-from discreet.synth.modelled_columns import Intake, Weights, take_in
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.whole_records import Intake, Weights, take_in
 
 
 @method(

@@ -22,9 +22,9 @@ from discreet.synth.methods.model_matrix import Design, augmented, multinomial_f
 from discreet.synth.methods.normal_regression import NormalLaw, least_squares
 from discreet.synth.methods.observed_values import ObservedShares, Sample
 from discreet.synth.model_codec import stored
-from discreet.synth.modelled_columns import Intake
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
+from discreet.synth.whole_records import Intake
 
 Noise = Literal["residual", "bayes", "none"]
 

@@ -21,8 +21,8 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.model_codec import stored
-from discreet.synth.modelled_columns import Weights, columns_of, weights_of
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
+from discreet.synth.whole_records import Weights, columns_of, weights_of
 
 
 @method(aim="reference", work="whole-file")

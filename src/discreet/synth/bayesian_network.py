@@ -34,9 +34,9 @@ from discreet.synth.bayesian_network_model import (
 )
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
-from discreet.synth.modelled_columns import weights_of
 from discreet.synth.record_units import units_left_out
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.whole_records import weights_of
 
 _LONG_TEXT = 0.5
 _LEAST_ROWS = 50

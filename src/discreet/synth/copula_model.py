@@ -28,11 +28,11 @@ from discreet.synth.copula_columns import (
 from discreet.synth.distributions.families import check_family
 from discreet.synth.methods.observed_values import Stratum
 from discreet.synth.model_codec import stored
-from discreet.synth.modelled_columns import Weights, take_in
 from discreet.synth.sequential.fitting_records import Strata
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.whole_records import Weights, take_in
 
 
 class Coupling(ABC):

@@ -18,9 +18,8 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.deep_model import FittedNetwork, NumberCoding, TableCoding
-from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
-from discreet.synth.whole_records import Prepared, prepare
+from discreet.synth.whole_records import Prepared, Weights, prepare
 
 if TYPE_CHECKING:
     from discreet.networks.tables import CodedTable

@@ -26,8 +26,8 @@ from discreet.numerics.mutual_information import BOUND
 from discreet.synth.copula_columns import FAMILIES, Dimension, MarginKind, mean_scores
 from discreet.synth.copula_model import Coupling, FittedCopula, NormalCoupling, Preparation, fit_copula
 from discreet.synth.from_aggregates.latent_correlation import LatentPairs
-from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.whole_records import Weights
 
 
 @method(

@@ -25,8 +25,8 @@ from discreet.synth.copula_model import (
     VineCoupling,
     fit_copula,
 )
-from discreet.synth.modelled_columns import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.whole_records import Weights
 
 Structure = Literal["d-vine", "c-vine", "r-vine"]
 _FAMILY_SETS = {

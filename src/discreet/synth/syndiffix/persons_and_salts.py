@@ -25,10 +25,10 @@ from discreet.core.files.untrusted import parsed_json
 from discreet.core.secret_keys import STICKS_TO_ONE_TABLE, ReleaseCount, digest_of, most_tables
 from discreet.core.values import canonical_text
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.modelled_columns import columns_of
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT, hashed
 from discreet.synth.syndiffix.range_coding import Coding, coded
 from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
+from discreet.synth.whole_records import columns_of
 
 if TYPE_CHECKING:
     from discreet.synth.syndiffix.syndiffix import SynDiffix
