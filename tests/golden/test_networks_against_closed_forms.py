@@ -18,8 +18,8 @@ from discreet.networks.autoencoder import fit_loss, normal_divergence  # noqa: E
 from discreet.networks.blocks import Blocks  # noqa: E402
 from discreet.networks.diffusion import Schedule, even_chances  # noqa: E402
 from discreet.networks.tables import ModeCoding, ScoreCoding  # noqa: E402
+from discreet.synth.column_forms import Variable  # noqa: E402
 from discreet.synth.deep_model import LevelCoding  # noqa: E402
-from discreet.synth.variables import Variable  # noqa: E402
 
 CPU = torch.device("cpu")
 

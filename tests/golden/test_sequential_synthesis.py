@@ -7,11 +7,11 @@ from scipy.stats import ks_2samp
 
 from discreet import Microdata
 from discreet.synth import Sequential
+from discreet.synth.column_forms import Variable
 from discreet.synth.methods.glm_methods import Logreg
 from discreet.synth.methods.method import Task
 from discreet.synth.methods.model_matrix import Design, newton_logit
 from discreet.synth.methods.normal_regression import least_squares
-from discreet.synth.variables import Variable
 
 RNG = np.random.default_rng(1)
 FOUR = Microdata(pl.DataFrame({f"X{i}": RNG.normal(size=300) for i in range(1, 5)}))

@@ -7,12 +7,12 @@ import pytest
 from discreet import Microdata
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth import Sequential, load
+from discreet.synth.column_forms import Variable
 from discreet.synth.methods.glm_methods import Poisson
 from discreet.synth.methods.method import JointMethod, Method, all_methods
 from discreet.synth.methods.model_matrix import Design, newton_logit, newton_poisson
 from discreet.synth.methods.normal_regression import least_squares
 from discreet.synth.smoothing import sheather_jones, smoothed
-from discreet.synth.variables import Variable
 
 RNG = np.random.default_rng(5)
 N = 1500

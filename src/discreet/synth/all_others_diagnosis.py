@@ -19,8 +19,7 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
 from discreet.risk.linkage import pictures_of_links
-from discreet.synth.column_forms import NumberForm
-from discreet.synth.variables import Variable
+from discreet.synth.column_forms import NumberForm, Variable
 
 if TYPE_CHECKING:
     from discreet.synth.all_others import FittedAllOthers

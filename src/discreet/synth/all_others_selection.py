@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
+from discreet.synth.column_forms import Variable
 from discreet.synth.methods.model_matrix import Design
-from discreet.synth.variables import Variable
 
 Selector = Literal["lasso", "ridge-threshold", "aic", "none"]
 

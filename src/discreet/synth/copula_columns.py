@@ -17,9 +17,8 @@ from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.mutual_information import dense
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
 from discreet.synth.model_codec import stored
-from discreet.synth.variables import Variable
 
 
 @dataclass(frozen=True, eq=False)

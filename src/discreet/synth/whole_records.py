@@ -25,7 +25,7 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
 from discreet.synth.model_codec import stored
 from discreet.synth.record_rules import (
     RecordRule,
@@ -37,7 +37,6 @@ from discreet.synth.record_rules import (
 )
 from discreet.synth.record_units import units_left_out
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
-from discreet.synth.variables import Variable
 
 _PILE = 0.2  # the share of records with one value from which a column of numbers is taken for semicontinuous
 

@@ -19,9 +19,8 @@ import polars as pl
 from discreet.core.arrays import Array
 from discreet.core.errors import ColumnError
 from discreet.core.values import jsonable
-from discreet.synth.column_forms import NumberForm, decimals_of
+from discreet.synth.column_forms import NumberForm, Variable, decimals_of
 from discreet.synth.model_codec import stored
-from discreet.synth.variables import Variable
 
 _SECONDS = re.compile(r"PT(-?\d+(?:\.\d+)?)S")
 

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.constraints import ColumnName
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.model_matrix import (
     Design,
@@ -27,7 +28,6 @@ from discreet.synth.methods.model_matrix import (
     softmax,
 )
 from discreet.synth.model_codec import stored
-from discreet.synth.variables import Variable
 
 # An exponential takes as long as about ten products.
 _COST_OF_A_LEVEL = 10

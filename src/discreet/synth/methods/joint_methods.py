@@ -20,9 +20,9 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.numerics.trees.conditional_inference import grow_survival
 from discreet.numerics.trees.tree import Tree
+from discreet.synth.column_forms import Variable, code_table
 from discreet.synth.methods.method import JointConditional, JointMethod, JointTask
 from discreet.synth.model_codec import stored
-from discreet.synth.variables import Variable, code_table
 
 _CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
 

@@ -21,7 +21,7 @@ from discreet.core.method_cards import made_from, parameters_of
 from discreet.core.parameters import typed_parameters
 from discreet.core.value_gate import name_in_documents
 from discreet.dp.entropy import Words
-from discreet.synth.variables import Variable
+from discreet.synth.column_forms import Variable
 
 Target = Literal["number", "binary", "category", "ordered"]
 ProperBy = Literal["posterior", "bootstrap", "cells", "nothing"]

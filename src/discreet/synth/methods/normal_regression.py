@@ -11,10 +11,10 @@ import numpy as np
 from discreet.core.arrays import Array, Floats
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError
+from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.model_matrix import Design, squarable
 from discreet.synth.model_codec import stored
-from discreet.synth.variables import Variable
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,9 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, ColumnName, Public
 from discreet.core.errors import ColumnError
 from discreet.numerics.trees.walk_kernels import intervals
+from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.model_codec import stored
-from discreet.synth.variables import Variable
 
 # Of the spread, what a straight line may leave over: a correlation of 0.99999.
 _STRAIGHT = 0.0045

@@ -16,9 +16,9 @@ from discreet.numerics.trees.conditional_inference import grow_conditional
 from discreet.numerics.trees.forest import Forest, grow_forest
 from discreet.numerics.trees.growing import grow_classification, grow_regression
 from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, START, STOP, Tree
+from discreet.synth.column_forms import Variable, code_table, features_of
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.model_codec import stored, stored_as
-from discreet.synth.variables import Variable, code_table, features_of
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, is_numeric
-from discreet.synth.variables import Variable
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, is_numeric
 
 _MOST_INDICATORS = 30
 _BINS = 20

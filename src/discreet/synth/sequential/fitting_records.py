@@ -16,13 +16,12 @@ import polars as pl
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import Form, columns_named
+from discreet.synth.column_forms import Form, Rows, Variable, columns_named
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.observed_values import Sample, Stratum, drawn_alone, resampled_within
 from discreet.synth.model_codec import stored
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan
 from discreet.synth.synthesizer import Stream
-from discreet.synth.variables import Rows, Variable
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
 from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method, all_methods, kind_of
@@ -27,7 +27,6 @@ from discreet.synth.methods.observed_values import (
     Stratum,
 )
 from discreet.synth.sequential.synthesis_plan import Rule, read_rules
-from discreet.synth.variables import Variable
 from discreet.synth.written_values import WrittenNumberForm, as_read, typed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import polars as pl
 
 from discreet.core.arrays import Array, Flags
 from discreet.expressions import parse
-from discreet.synth.column_forms import Form, NumberForm, as_numbers
+from discreet.synth.column_forms import Form, NumberForm, Rows, Variable, as_numbers
 from discreet.synth.methods.method import (
     Conditional,
     JointConditional,
@@ -24,7 +24,6 @@ from discreet.synth.sequential.fitting_records import Fitting, Scene, Shape
 from discreet.synth.sequential.method_choice import state_method
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, Rule, covered, parsed
 from discreet.synth.synthesizer import Stream
-from discreet.synth.variables import Rows, Variable
 from discreet.synth.written_values import as_computed
 
 
