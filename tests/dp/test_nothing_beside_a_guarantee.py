@@ -35,7 +35,7 @@ from typer.testing import CliRunner
 from discreet import Microdata, dp, protect, synth, tables
 from discreet.cli import app
 from discreet.core.results import Measure, Release
-from discreet.synth.model_codec import Parts, encoded
+from discreet.synth.saved_models import Parts, encoded
 from discreet.synth.synthesizer import Fitted
 from discreet.tables import ProtectedTable
 from discreet.workflow import document_plan, document_release

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.synth.model_codec import (
+from discreet.synth.saved_models import (
     MisfitError,
     Parts,
     decoded,

@@ -14,11 +14,11 @@ from discreet.core.value_gate import is_withheld
 from discreet.microdata import Microdata
 from discreet.synth.baselines import Independent
 from discreet.synth.column_forms import NumberForm
-from discreet.synth.model_codec import Parts, decoded, encoded
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.preflighting.column_kinds import exhaustive_splits
 from discreet.synth.preflighting.generator_proposal import topological
 from discreet.synth.preflighting.outliers_and_spikes import spike_scores, whipple_indices
+from discreet.synth.saved_models import Parts, decoded, encoded
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.visit_sequence import in_order
 from discreet.synth.written_values import WrittenNumberForm

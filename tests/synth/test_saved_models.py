@@ -14,7 +14,7 @@ import pytest
 from discreet import Microdata, synth
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.index import load
-from discreet.synth import Sequential, model_codec
+from discreet.synth import Sequential, saved_models
 from discreet.synth.from_outputs import Codebook, CrossTab, FromOutputs, Variable
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -202,7 +202,7 @@ def test_every_class_that_can_be_stored_was_stored(saved, tmp_path):
     found = names_in(document_of(linked().save(tmp_path / "tables.model")))
     for _, place in saved.values():
         found |= names_in(document_of(place))
-    kinds = {name for name, kind in model_codec._KINDS.items() if kind.__module__.startswith("discreet.")}
+    kinds = {name for name, kind in saved_models._KINDS.items() if kind.__module__.startswith("discreet.")}
     assert kinds - found == NEVER
 
 

@@ -16,7 +16,7 @@ from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.adversarial_forest_leaves import Contest, Leaves, leaves_of
 from discreet.synth.column_forms import CategoryForm
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 from discreet.synth.whole_records import FittedRecords, Weights, prepare
 

@@ -21,7 +21,7 @@ from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.numerics.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
 from discreet.synth.column_forms import Variable
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Stream
 
 Numbers = Literal["normal", "uniform", "observed"]

@@ -22,7 +22,7 @@ from discreet.microdata import Microdata
 from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
 from discreet.synth.all_others_models import ColumnModel, Noise, Records, Scene, Settings, fit_all
 from discreet.synth.all_others_selection import Selector
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 from discreet.synth.whole_records import Intake, Weights, take_in
 

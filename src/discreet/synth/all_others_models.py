@@ -21,7 +21,7 @@ from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit, softmax
 from discreet.synth.methods.normal_regression import NormalLaw, least_squares
 from discreet.synth.methods.observed_values import ObservedShares, Sample
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Stream
 from discreet.synth.whole_records import Intake
 

@@ -20,7 +20,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
 from discreet.synth.whole_records import Weights, columns_of, weights_of
 

@@ -19,7 +19,7 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.synth.binned_columns import Attribute
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 

@@ -19,7 +19,7 @@ from discreet.core.arrays import Array, Codes, Flags, Floats
 from discreet.core.errors import ColumnError
 from discreet.core.wording import type_name
 from discreet.numerics.trees.coding import FINE, Feature
-from discreet.synth.model_codec import stored, stored_as
+from discreet.synth.saved_models import stored, stored_as
 
 _MOST_DECIMALS = 8
 # Whole numbers up to here are all floats; up to there a float times a unit still fits 128 bits.

@@ -18,7 +18,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.mutual_information import dense
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from discreet.synth.copula_columns import (
 )
 from discreet.synth.distributions.families import check_family
 from discreet.synth.methods.observed_values import Stratum
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.sequential.fitting_records import Strata
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan

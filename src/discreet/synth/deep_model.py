@@ -12,7 +12,7 @@ from discreet.core.arrays import Array, Codes, Flags, Floats, Singles
 from discreet.core.errors import InputError, load_extra
 from discreet.networks.tables import CodedTable, ModeCoding, ScoreCoding
 from discreet.synth.column_forms import Variable
-from discreet.synth.model_codec import stored, unstored
+from discreet.synth.saved_models import stored, unstored
 from discreet.synth.synthesizer import Stream
 from discreet.synth.whole_records import FittedRecords
 

@@ -20,7 +20,7 @@ from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from discreet.core.randomness import Seed
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.household_surveys import SurveyHouseholds
-from discreet.synth.model_codec import stored
 from discreet.synth.record_units import same_within
+from discreet.synth.saved_models import stored
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 

@@ -18,7 +18,7 @@ from discreet.networks.tokens import RowTokenizer, TokenColumn
 from discreet.synth.column_forms import CategoryForm, Variable
 from discreet.synth.deep_generators import _Network, _told, documented
 from discreet.synth.deep_model import check_shape, repeated
-from discreet.synth.model_codec import stored, stored_as, unstored
+from discreet.synth.saved_models import stored, stored_as, unstored
 from discreet.synth.synthesizer import Stream, seed_of
 from discreet.synth.whole_records import FittedRecords, Prepared, prepare
 

@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.household_surveys import weighted_quantiles
-from discreet.synth.model_codec import stored, unstored
+from discreet.synth.saved_models import stored, unstored
 
 REFINED = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 _EVEN = tuple(np.round(np.arange(1, 11) / 10, 1))

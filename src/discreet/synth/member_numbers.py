@@ -13,7 +13,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.member_laws import Classing, indicators
-from discreet.synth.model_codec import stored, unstored
+from discreet.synth.saved_models import stored, unstored
 
 Regression = Literal["lm", "poisson", "boosting"]
 REGRESSIONS = ("lm", "poisson", "boosting")

@@ -27,8 +27,8 @@ from discreet.dp.sensitivity import Range
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import pay_purely
 from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric
-from discreet.synth.model_codec import stored
 from discreet.synth.private_histograms import declared_columns
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 _SMALLEST_SHARE = 2.0**-24

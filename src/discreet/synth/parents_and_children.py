@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 _MOST_WAVES = 40
 _MOST_SUMMARIES = 4

@@ -16,7 +16,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.binned_columns import Attribute, declared_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 

@@ -16,7 +16,7 @@ from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.household_surveys import Cell, donor_report, drawn_households
 from discreet.synth.member_laws import Classing, ClassLaw, Tail
 from discreet.synth.member_numbers import RegressionLaw
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 

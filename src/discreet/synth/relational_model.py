@@ -15,9 +15,8 @@ from discreet.core.arrays import Integers
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.randomness import Seed
 from discreet.microdata import Microdata
-from discreet.synth.model_codec import stored, stored_as
 from discreet.synth.parents_and_children import Family, balanced_children, chosen_parents
-from discreet.synth.saved_models import load_model, save_model
+from discreet.synth.saved_models import load_model, save_model, stored, stored_as
 from discreet.synth.sequential.sequential_model import FittedSequential
 from discreet.synth.synthesizer import Stream, seed_of
 from discreet.synth.table_schema import Schema

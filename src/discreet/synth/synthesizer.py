@@ -32,9 +32,8 @@ from discreet.core.value_gate import MARK, holds_values, name_in_documents
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Metadata, Microdata
-from discreet.synth.model_codec import MisfitError, stored_as
 from discreet.synth.sampling_in_parts import ROWS_PER_PART, Parts, write_parts
-from discreet.synth.saved_models import damaged, load_model, save_model
+from discreet.synth.saved_models import MisfitError, damaged, load_model, save_model, stored_as
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 

@@ -26,7 +26,6 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
-from discreet.synth.model_codec import stored
 from discreet.synth.record_rules import (
     RecordRule,
     broken_records,
@@ -36,6 +35,7 @@ from discreet.synth.record_rules import (
     repaired,
 )
 from discreet.synth.record_units import units_left_out
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
 
 _PILE = 0.2  # the share of records with one value from which a column of numbers is taken for semicontinuous

@@ -20,7 +20,7 @@ from discreet.core.arrays import Array
 from discreet.core.errors import ColumnError
 from discreet.core.values import jsonable
 from discreet.synth.column_forms import NumberForm, Variable, decimals_of
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 _SECONDS = re.compile(r"PT(-?\d+(?:\.\d+)?)S")
 

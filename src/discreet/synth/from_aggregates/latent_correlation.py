@@ -24,7 +24,7 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ParameterError
 from discreet.numerics.correlation import nearest_correlation
 from discreet.synth.distributions.families import from_moments
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 _TERMS = 80
 _GRID = 3001

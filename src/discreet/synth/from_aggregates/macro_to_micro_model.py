@@ -25,7 +25,6 @@ from discreet.synth.from_aggregates.latent_correlation import (
     described,
 )
 from discreet.synth.from_aggregates.published_aggregates import Aggregates
-from discreet.synth.model_codec import stored
 from discreet.synth.record_rules import (
     RecordRule,
     broken_records,
@@ -35,6 +34,7 @@ from discreet.synth.record_rules import (
     recomputed,
     repaired,
 )
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
 if TYPE_CHECKING:

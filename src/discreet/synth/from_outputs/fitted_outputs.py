@@ -27,7 +27,7 @@ from discreet.risk.correct_attribution import attribution
 from discreet.synth.from_outputs.bound_targets import BoundModel
 from discreet.synth.from_outputs.codebook import frame_of
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
-from discreet.synth.model_codec import stored, unstored
+from discreet.synth.saved_models import stored, unstored
 from discreet.synth.synthesizer import Fitted, Stream, seed_of
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from discreet.synth.from_outputs.fitted_outputs import FittedOutputs, Run
 from discreet.synth.from_outputs.published_targets import Target
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
 from discreet.synth.from_outputs.swap_search import ticks_for
-from discreet.synth.model_codec import stored_as
+from discreet.synth.saved_models import stored_as
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 
 SCHEDULE = (0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001, 0.000005)

@@ -27,7 +27,7 @@ from discreet.synth.methods.model_matrix import (
     ordered_shares,
     softmax,
 )
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 # An exponential takes as long as about ten products.
 _COST_OF_A_LEVEL = 10

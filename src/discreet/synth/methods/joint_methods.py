@@ -22,7 +22,7 @@ from discreet.numerics.trees.conditional_inference import grow_survival
 from discreet.numerics.trees.tree import Tree
 from discreet.synth.column_forms import Variable, code_table
 from discreet.synth.methods.method import JointConditional, JointMethod, JointTask
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 _CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
 

@@ -2,7 +2,7 @@
 
 A `Method` is a frozen dataclass of options. Its ``fit`` sees the observed column and its predictors and returns a
 `Conditional`, from which values are drawn for other values of the same predictors. Laws are dataclasses of
-plain numbers and arrays (`discreet.synth.model_codec`), never code.
+plain numbers and arrays (`discreet.synth.saved_models`), never code.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import Variable
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 _CHUNK = 200_000
 _SAME = 1e-9

@@ -14,7 +14,7 @@ from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.model_matrix import Design, squarable
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 
 @dataclass(frozen=True, eq=False)

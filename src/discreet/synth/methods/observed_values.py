@@ -19,7 +19,7 @@ from discreet.core.errors import ColumnError
 from discreet.numerics.trees.walk_kernels import intervals
 from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 # Of the spread, what a straight line may leave over: a correlation of 0.99999.
 _STRAIGHT = 0.0045

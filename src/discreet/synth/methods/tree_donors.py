@@ -18,7 +18,7 @@ from discreet.numerics.trees.growing import grow_classification, grow_regression
 from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, START, STOP, Tree
 from discreet.synth.column_forms import Variable, code_table, features_of
 from discreet.synth.methods.method import Conditional, Method, Task
-from discreet.synth.model_codec import stored, stored_as
+from discreet.synth.saved_models import stored, stored_as
 
 
 @dataclass(frozen=True)

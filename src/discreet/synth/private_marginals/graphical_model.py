@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Integers
 from discreet.numerics.alias_tables import alias_tables, draw
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 _AGREED = 1e-4  # of all records, beyond which another walk is made
 _SMALLEST = 1e-300

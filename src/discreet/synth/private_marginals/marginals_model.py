@@ -20,7 +20,6 @@ from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.binned_columns import Attribute, levels_of
-from discreet.synth.model_codec import stored
 from discreet.synth.private_marginals.graphical_model import (
     Clique,
     GraphicalModel,
@@ -35,6 +34,7 @@ from discreet.synth.private_marginals.marginals_preparation import (
     prepared,
 )
 from discreet.synth.private_marginals.noisy_margins import Grouping, check_noise
+from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 ALONE = 0.2  # of rho: columns by themselves

@@ -26,7 +26,6 @@ from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.binned_columns import Attribute, declared, left_out_of, listed
 from discreet.synth.column_forms import as_numbers
-from discreet.synth.model_codec import stored
 from discreet.synth.private_marginals.graphical_model import Clique
 from discreet.synth.private_marginals.noisy_margins import (
     Grouping,
@@ -38,6 +37,7 @@ from discreet.synth.private_marginals.noisy_margins import (
     noisy,
     variance_of,
 )
+from discreet.synth.saved_models import stored
 
 if TYPE_CHECKING:
     from discreet.synth.private_marginals.marginals_model import _Counted

@@ -22,7 +22,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.engine.counting_kernels import count_pair, count_triple
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
 _ROUNDS = 200

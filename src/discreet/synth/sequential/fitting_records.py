@@ -19,7 +19,7 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, Rows, Variable, columns_named
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.observed_values import Sample, Stratum, drawn_alone, resampled_within
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan
 from discreet.synth.synthesizer import Stream
 

@@ -21,7 +21,7 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Keep, Near, Passive, Stratum
-from discreet.synth.model_codec import stored, unstored
+from discreet.synth.saved_models import stored, unstored
 from discreet.synth.sequential.fitting_records import (
     SAME_WEIGHTS,
     Fitting,

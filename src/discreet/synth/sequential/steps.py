@@ -19,7 +19,7 @@ from discreet.synth.methods.method import (
     JointTask,
 )
 from discreet.synth.methods.observed_values import Near, Nested
-from discreet.synth.model_codec import stored
+from discreet.synth.saved_models import stored
 from discreet.synth.sequential.fitting_records import Fitting, Scene, Shape
 from discreet.synth.sequential.method_choice import state_method
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, Rule, covered, parsed

@@ -16,7 +16,7 @@ from discreet.core.value_gate import keep_in_documents
 from discreet.core.values import jsonable
 from discreet.expressions import Expression, parse
 from discreet.synth.methods.method import Method, all_methods
-from discreet.synth.model_codec import stored_as
+from discreet.synth.saved_models import stored_as
 from discreet.synth.written_values import typed, written
 
 if TYPE_CHECKING:

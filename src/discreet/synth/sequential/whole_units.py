@@ -20,8 +20,8 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Collinear, Keep
-from discreet.synth.model_codec import stored
 from discreet.synth.record_units import Unit, copies_of, same_within
+from discreet.synth.saved_models import stored
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan, read_rules
 from discreet.synth.sequential.synthesis_planning import plan_synthesis, predictor_sets
 

@@ -14,8 +14,8 @@ from discreet.core.errors import DiscreetWarning
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.observed_values import Numbered
-from discreet.synth.model_codec import stored
 from discreet.synth.record_units import Unit, copies_of
+from discreet.synth.saved_models import stored
 from discreet.synth.sequential.fitting_records import above_zero, fit_weights
 from discreet.synth.sequential.sequential_model import FittedSequential
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan

@@ -18,7 +18,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.model_codec import stored, unstored
+from discreet.synth.saved_models import stored, unstored
 from discreet.synth.syndiffix.column_clusters import Cluster, clusters_for, clusters_of_target, entropy_of
 from discreet.synth.syndiffix.persons_and_salts import (
     NOT_PRIVATE,
