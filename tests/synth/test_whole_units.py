@@ -15,7 +15,7 @@ from discreet import Microdata
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.synth import BayesianNetwork, GaussianCopula, Independent, Sequential, load
 from discreet.synth.preflighting import preflight
-from discreet.synth.record_units import units_seen
+from discreet.synth.sequential.whole_units import units_seen
 
 
 def homes(number=150, seed=1):

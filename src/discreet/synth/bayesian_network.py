@@ -34,7 +34,7 @@ from discreet.synth.bayesian_network_model import (
 )
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
-from discreet.synth.record_units import units_left_out
+from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 from discreet.synth.whole_records import weights_of
 

@@ -27,8 +27,8 @@ from discreet.engine.counting_kernels import place_among
 from discreet.microdata import Microdata
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
-from discreet.synth.record_units import units_left_out
 from discreet.synth.saved_models import stored
+from discreet.synth.sequential.whole_units import units_left_out
 
 _COMPANY = 5  # records that a bin cut by quantiles holds at least, and a heap
 _MANY = 100_000  # records from which on texts are told apart by their hashes, and whole numbers looked up

@@ -17,9 +17,9 @@ from discreet.core.randomness import Seed
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.household_surveys import SurveyHouseholds
-from discreet.synth.record_units import same_within
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.sequential.whole_units import same_within
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
 
 _LARGEST = 8

@@ -21,7 +21,7 @@ from discreet.synth.household_surveys import SurveyHouseholds, cells_of
 from discreet.synth.member_laws import Classing, Model, class_law, predictor_classing, shares_of
 from discreet.synth.member_numbers import REGRESSIONS, RegressionLaw, having_a_number
 from discreet.synth.population_model import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
-from discreet.synth.record_units import same_within
+from discreet.synth.sequential.whole_units import same_within
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 
 _SIZE = "members of the household"

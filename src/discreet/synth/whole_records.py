@@ -34,8 +34,8 @@ from discreet.synth.record_rules import (
     recomputed,
     repaired,
 )
-from discreet.synth.record_units import units_left_out
 from discreet.synth.saved_models import stored
+from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
 
 _PILE = 0.2  # the share of records with one value from which a column of numbers is taken for semicontinuous

@@ -14,9 +14,9 @@ from discreet.microdata import Microdata
 from discreet.synth.methods.method import Method
 from discreet.synth.methods.observed_values import Collinear, Near
 from discreet.synth.preflighting.preflight_findings import Finding
-from discreet.synth.record_units import same_within
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.visit_sequence import in_order
+from discreet.synth.sequential.whole_units import same_within
 from discreet.synth.written_values import as_computed, as_read, as_written
 
 

@@ -29,10 +29,10 @@ from discreet.synth.preflighting.value_dependencies import (
     inequalities,
     look_up_finding,
 )
-from discreet.synth.record_units import Unit, copies_of, units_seen
 from discreet.synth.relational import Relational
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.visit_sequence import choose_order
+from discreet.synth.sequential.whole_units import Unit, copies_of, units_seen
 from discreet.synth.table_schema import LinkedTables, Schema
 
 _CODEBOOK = ("missing", "legal", "kind")

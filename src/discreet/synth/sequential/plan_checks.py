@@ -277,7 +277,7 @@ def unit_notes(
     options: Sequential, data: Microdata, frame: pl.DataFrame, columns: Sequence[str]
 ) -> list[str]:
     """Say that records which belong together in the data no longer do, where they are drawn one by one."""
-    from discreet.synth.record_units import candidates, units_seen
+    from discreet.synth.sequential.whole_units import candidates, units_seen
 
     methods = options.method if isinstance(options.method, Mapping) else {}
     declared = [name for name in (data.roles.household, data.roles.person) if name is not None]

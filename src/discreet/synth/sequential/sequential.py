@@ -15,13 +15,13 @@ from discreet.core.roles import Columns
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.methods.method import Method
-from discreet.synth.record_units import unit_of
 from discreet.synth.sequential.fitting_records import fit_weights
 from discreet.synth.sequential.method_choice import names_in, values_of
 from discreet.synth.sequential.plan_checks import check_columns
 from discreet.synth.sequential.sequential_model import FittedSequential
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan, read_rules
 from discreet.synth.sequential.synthesis_planning import plan_synthesis
+from discreet.synth.sequential.whole_units import unit_of
 from discreet.synth.sequential.whole_units_model import FittedUnits, plan_units
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 from discreet.synth.written_values import written

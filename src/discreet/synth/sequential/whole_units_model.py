@@ -14,7 +14,6 @@ from discreet.core.errors import DiscreetWarning
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.observed_values import Numbered
-from discreet.synth.record_units import Unit, copies_of
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.fitting_records import above_zero, fit_weights
 from discreet.synth.sequential.sequential_model import FittedSequential
@@ -22,8 +21,10 @@ from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.synthesis_planning import left_out_of, plan_synthesis
 from discreet.synth.sequential.whole_units import (
     Divided,
+    Unit,
     base_plan,
     check_whole_units,
+    copies_of,
     divided,
     options_of_homes,
     options_of_others,
