@@ -18,5 +18,5 @@ from discreet.synth.distributions.rejection_sampling import transform as transfo
 from discreet.synth.distributions.resampled_records import bootstrap as bootstrap
 from discreet.synth.distributions.resampled_records import closeness as closeness
 from discreet.synth.distributions.resampled_records import interpolate as interpolate
-from discreet.synth.distributions.smote import segment as segment
-from discreet.synth.distributions.smote import smote as smote
+from discreet.synth.distributions.resampled_records import segment as segment
+from discreet.synth.distributions.resampled_records import smote as smote
