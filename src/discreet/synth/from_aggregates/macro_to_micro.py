@@ -22,7 +22,6 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
-from discreet.synth.from_aggregates.aggregate_knowledge import Knowledge, gathered
 from discreet.synth.from_aggregates.latent_correlation import (
     Dependence,
     Matrix,
@@ -44,6 +43,8 @@ from discreet.synth.from_aggregates.published_aggregates import (
     Aggregates,
     Figures,
     Given,
+    Knowledge,
+    gathered,
     read_aggregates,
 )
 from discreet.synth.record_rules import RecordRule, derived_columns, read_rules

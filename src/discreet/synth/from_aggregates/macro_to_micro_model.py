@@ -16,7 +16,6 @@ from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.numerics.correlation import root_of
-from discreet.synth.from_aggregates.aggregate_knowledge import Knowledge
 from discreet.synth.from_aggregates.latent_correlation import (
     NATURES,
     Dependence,
@@ -24,7 +23,7 @@ from discreet.synth.from_aggregates.latent_correlation import (
     UnitMargin,
     described,
 )
-from discreet.synth.from_aggregates.published_aggregates import Aggregates
+from discreet.synth.from_aggregates.published_aggregates import Aggregates, Knowledge
 from discreet.synth.record_rules import (
     RecordRule,
     broken_records,
