@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, dp, synth
 from discreet.core.errors import DiscreetError, ParameterError
-from discreet.synth.private_marginals.graphical_model import GraphicalModel, cells_needed, junction_tree
+from discreet.synth.graphical_model import GraphicalModel, cells_needed, junction_tree
 
 PRIVATE = [synth.MST, synth.AIM]
 DRAW = np.random.default_rng(5)
@@ -205,7 +205,7 @@ def test_the_ledger_is_asked_before_noise_and_takes_no_seed():
 
 
 def test_shares_of_the_budget_add_up_to_it_and_a_limit_of_time_ends_the_rounds(monkeypatch):
-    from discreet.synth.private_marginals import aim
+    from discreet.synth import aim
 
     spent = []
 
@@ -235,7 +235,7 @@ def test_shares_of_the_budget_add_up_to_it_and_a_limit_of_time_ends_the_rounds(m
     st.integers(1, 60),
 )
 def test_one_record_moves_a_score_by_one_at_most(seed, spread, cells):
-    from discreet.synth.private_marginals.aim import _score
+    from discreet.synth.aim import _score
 
     rng = np.random.default_rng(seed)
     counts, expected = rng.integers(0, 50, cells), rng.random(cells) * 50

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import ColumnError
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.binned_columns import declared_attribute
-from discreet.synth.private_marginals.graphical_model import drawn_columns
-from discreet.synth.private_marginals.noisy_margins import counted, counted_pairs
+from discreet.synth.graphical_model import counted, counted_pairs, drawn_columns
 
 _NUMBERS = st.floats(-1e9, 1e9, allow_nan=False)
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 from discreet import Microdata, datasets, dp, synth
 from discreet.core.errors import DiscreetError, ParameterError
-from discreet.synth.private_marginals.noisy_margins import agreeing, grouped, on_simplex
+from discreet.synth.graphical_model import agreeing, grouped, on_simplex
 
 NUMBERS = st.floats(-50, 500)
 

@@ -1,6 +1,7 @@
 from discreet.synth import distributions as distributions
 from discreet.synth import from_outputs as from_outputs
 from discreet.synth.adversarial_forest import AdversarialForest as AdversarialForest
+from discreet.synth.aim import AIM as AIM
 from discreet.synth.all_others import AllOthers as AllOthers
 from discreet.synth.baselines import Bootstrap as Bootstrap
 from discreet.synth.baselines import Independent as Independent
@@ -24,6 +25,7 @@ from discreet.synth.household_surveys import SurveyDesign as SurveyDesign
 from discreet.synth.household_surveys import rake as rake
 from discreet.synth.households import Households as Households
 from discreet.synth.language_model import LanguageModel as LanguageModel
+from discreet.synth.mst import MST as MST
 from discreet.synth.noisy_bayes import NoisyBayes as NoisyBayes
 from discreet.synth.pmse_mechanism import PMSEMechanism as PMSEMechanism
 from discreet.synth.population import Population as Population
@@ -36,8 +38,6 @@ from discreet.synth.private_gans import DPGAN as DPGAN
 from discreet.synth.private_gans import PATEGAN as PATEGAN
 from discreet.synth.private_histograms import PerturbedHistogram as PerturbedHistogram
 from discreet.synth.private_histograms import SmoothHistogram as SmoothHistogram
-from discreet.synth.private_marginals.aim import AIM as AIM
-from discreet.synth.private_marginals.mst import MST as MST
 from discreet.synth.record_rules import check_rules as check_rules
 from discreet.synth.record_rules import enforce_rules as enforce_rules
 from discreet.synth.relational import Relational as Relational

@@ -28,9 +28,8 @@ from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
 from discreet.synth.binned_columns import levels_of
 from discreet.synth.deep_model import check_shape
-from discreet.synth.private_marginals.marginals_model import ALONE, FittedMarginals, _Counted
-from discreet.synth.private_marginals.marginals_preparation import Alone, Prepared
-from discreet.synth.private_marginals.noisy_margins import on_simplex, variance_of
+from discreet.synth.graphical_model import on_simplex, variance_of
+from discreet.synth.marginals_model import ALONE, Alone, FittedMarginals, Prepared, _Counted
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Stream, empty_like
 

@@ -16,21 +16,18 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
-from discreet.synth.private_marginals.graphical_model import (
+from discreet.synth.graphical_model import (
     Clique,
     GraphicalModel,
-    cells_needed,
-    junction_tree,
-)
-from discreet.synth.private_marginals.marginals_model import ALONE, _FromMargins
-from discreet.synth.private_marginals.marginals_preparation import Alone, Prepared, allowed_cells
-from discreet.synth.private_marginals.noisy_margins import (
     agreeing,
     best_margin,
+    cells_needed,
     check_noise,
     counted,
+    junction_tree,
     variance_of,
 )
+from discreet.synth.marginals_model import ALONE, Alone, Prepared, _FromMargins, allowed_cells
 from discreet.synth.synthesizer import Stream
 
 
@@ -128,8 +125,6 @@ class AIM(_FromMargins):
 # which tables are still open and when the rounds end follows from noisy tables and declared limits alone, and all
 # shares add up to the rho given, which is what a budget that is divided as one goes needs (Feldman and Zrnic 2021).
 # Records that the model draws to be compared with the data cost nothing: the model is made of noisy tables.
-
-
 _CHOICE = 0.1  # of the share of a round
 _ROUNDS_A_COLUMN = 4  # at the first share; shares grow when tables teach little
 _WALKS, _LAST_WALKS = 8, 50

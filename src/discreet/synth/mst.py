@@ -13,18 +13,19 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
-from discreet.synth.private_marginals.graphical_model import Clique, GraphicalModel, junction_tree
-from discreet.synth.private_marginals.marginals_model import _FromMargins
-from discreet.synth.private_marginals.marginals_preparation import Alone, Prepared, allowed_cells
-from discreet.synth.private_marginals.noisy_margins import (
+from discreet.synth.graphical_model import (
+    Clique,
+    GraphicalModel,
     agreeing,
     best_margin,
     counted,
     counted_pairs,
+    junction_tree,
     noisy,
     on_simplex,
     variance_of,
 )
+from discreet.synth.marginals_model import Alone, Prepared, _FromMargins, allowed_cells
 from discreet.synth.synthesizer import Stream
 
 _CHOICE = 0.125  # of the rho of pairs: a tenth of all of it

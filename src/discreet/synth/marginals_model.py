@@ -1,46 +1,175 @@
-"""What a generator from noisy margins needs before anything is counted: columns as codes, and whose the records are.
-
-Nothing here is read off the data but the codes themselves; what they may be was declared.
-
-Combinations that cannot occur are declared as well, never drawn, and free of charge.
-"""
+"""What generators from noisy margins have in common: parameters, the order of a fit, and what is claimed of it."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.core.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.declared_types import all_declared
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
+from discreet.core.randomness import Seed
+from discreet.core.roles import Columns
+from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.binned_columns import Attribute, declared, left_out_of, listed
+from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed
 from discreet.synth.column_forms import as_numbers
-from discreet.synth.private_marginals.graphical_model import Clique
-from discreet.synth.private_marginals.noisy_margins import (
+from discreet.synth.graphical_model import (
+    Clique,
+    GraphicalModel,
     Grouping,
     Small,
     as_they_are,
+    check_noise,
     counted,
+    drawn_columns,
     group_margin,
     grouped,
     noisy,
     variance_of,
 )
 from discreet.synth.saved_models import stored
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
-if TYPE_CHECKING:
-    from discreet.synth.private_marginals.marginals_model import _Counted
+ALONE = 0.2  # of rho: columns by themselves
+
+
+@dataclass(frozen=True)
+class _Counted(Synthesizer):
+    """Columns are counted by themselves, with noise; a model is fitted to their groups with the rest of the budget."""
+
+    epsilon: float
+    delta: Annotated[float, Between(0, 1, above=True, below=True)] = 1e-6
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
+    bins: Annotated[int, AtLeast(2)] = 128
+    borders: Annotated[Mapping[str, Sequence[Any]], HoldsValues(by_column=True)] | None = None
+    groups: Annotated[int, AtLeast(2)] = 16
+    impossible: Annotated[Sequence[Mapping[str, Any]], HoldsValues()] | None = None
+    records_per_person: Annotated[int, AtLeast(1)] = 1
+    leave_out: Annotated[Columns, Public()] = None
+
+    def __post_init__(self) -> None:
+        dp.checked_epsilon(self.epsilon)
+
+    @abstractmethod
+    def modelled(
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream, *, progress: bool
+    ) -> FittedMarginals:
+        """Fit a model to the groups of all records, for what is left of rho."""
+
+    def check_budget(self, file: Prepared, rho: float) -> None:
+        """Refuse a budget for which noise could not be drawn exactly, before anything is spent."""
+        check_noise(ALONE * rho, len(file.codes), file.most)
+
+    def fit(
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: dp.Ledger | None = None,
+        seed: Seed = None,
+    ) -> FittedMarginals:
+        """Measure the file; with a ledger the price is entered before noise is drawn."""
+        refuse_seeded(ledger, seed)
+        file = prepared(self, data, fewest=2)
+        rho = dp.largest_rho(self.epsilon, self.delta)
+        self.check_budget(file, rho)
+        if ledger is not None:
+            ledger.spend(file.cost(self.name, self), data=data)
+        stream = Stream(seed_of(seed), self.name, seeded=seed is not None)
+        codes = file.bounded(stream.words("whose"))
+        alone = measured_alone(self, file, codes, ALONE * rho, stream)
+        fitted = self.modelled(data, file, alone, (1 - ALONE) * rho, stream, progress=progress)
+        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
+
+
+_TRIES = 200
+
+
+@stored("fitted-marginals")
+@dataclass(eq=False, repr=False, kw_only=True)
+class FittedMarginals(Fitted):
+    """A model of noisy tables.
+
+    Attributes
+    ----------
+    measured
+        The tables that were measured, as columns, in the order in which they were chosen.
+    left_out
+        Columns that the synthetic file does not have, and why.
+    """
+
+    attributes: Sequence[Attribute]
+    groupings: Sequence[Grouping]
+    chosen: Sequence[tuple[int, ...]]
+    model: GraphicalModel
+    impossible: Sequence[Combination]
+    left_out: Mapping[str, str]
+
+    @property
+    def measured(self) -> list[tuple[str, ...]]:
+        """The tables that were measured, as columns, in the order in which they were chosen."""
+        return [tuple(self.attributes[column].name for column in columns) for columns in self.chosen]
+
+    @property
+    def pairs(self) -> list[tuple[str, ...]]:
+        """The pairs of columns among the tables that were measured."""
+        return [columns for columns in self.measured if len(columns) == 2]
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw table by table; records with a combination that cannot occur are drawn again."""
+        frame = self._drawn(n, stream)
+        again = np.flatnonzero(found(self.impossible, frame)) if self.impossible else ()
+        tries = 0
+        while len(again):
+            tries += 1
+            if tries > _TRIES:
+                raise ParameterError(
+                    "Nearly every record that is drawn has a combination declared as impossible. Declare less."
+                )
+            new = self._drawn(len(again), stream.child("again", str(tries)))
+            place = np.arange(n)
+            place[again] = n + np.arange(len(again))
+            frame = pl.concat([frame, new])[place]
+            again = again[found(self.impossible, new)]
+        return frame
+
+    def _drawn(self, n: int, stream: Stream) -> pl.DataFrame:
+        groups = self.model.drawn(n, stream("groups"))
+        return pl.DataFrame([self._column(at, own, stream) for at, own in enumerate(groups)])
+
+    def _column(self, place: int, groups: Integers, stream: Stream) -> pl.Series:
+        attribute, grouping = self.attributes[place], self.groupings[place]
+        within = np.zeros((grouping.size, len(grouping.group)))
+        within[grouping.group, np.arange(len(grouping.group))] = grouping.shares + 1e-9
+        codes = drawn_columns(within, groups, stream("level", attribute.name))
+        if attribute.edges is None:
+            return attribute.decode(codes, None)
+        bins = np.minimum(codes, attribute.bins - 1)
+        low, high = attribute.edges[bins], attribute.edges[bins + 1]
+        # Strictly inside, so that rounding to whole numbers never leaves the bin.
+        part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
+        return attribute.decode(codes, low + part * (high - low))
+
+
+# What a generator from noisy margins needs before anything is counted: columns as codes, and whose the records are.
+#
+# Nothing here is read off the data but the codes themselves; what they may be was declared.
+#
+# Combinations that cannot occur are declared as well, never drawn, and free of charge.
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +369,6 @@ def _groups_of(codes: Small, grouping: Grouping) -> Small:
 #
 # What cannot occur is public knowledge (a man is not pregnant), not something that was seen to be empty. Records drawn
 # with such a combination are drawn again, which is the law of the model given that they do not occur.
-
-
 @stored("impossible-condition")
 @dataclass(frozen=True, eq=False)
 class Condition:
@@ -336,6 +463,35 @@ def found(combinations: Sequence[Combination], frame: pl.DataFrame) -> Flags:
             every &= condition.holds(columns[condition.column])
         met |= every
     return met
+
+
+@dataclass(frozen=True)
+class _FromMargins(_Counted):
+    """Tables of several columns are counted besides; the model agrees with all of them."""
+
+    max_cells: Annotated[int, AtLeast(4)] = 10_000_000
+
+    @abstractmethod
+    def measured(
+        self, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> tuple[Sequence[Clique], GraphicalModel]:
+        """Choose and count tables for rho, and give them with the model fitted to them."""
+
+    def modelled(
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream, *, progress: bool
+    ) -> FittedMarginals:
+        """Choose and count tables, and fit a model to them."""
+        chosen, model = self.measured(file, alone, rho, stream)
+        return FittedMarginals(
+            empty_like(data, file.frame, levels_of(file.attributes)),
+            max(round(alone.records), 1),
+            attributes=file.attributes,
+            groupings=alone.groupings,
+            chosen=chosen,
+            model=model,
+            impossible=file.impossible,
+            left_out=file.left_out,
+        )
 
 
 def allowed_cells(

@@ -1,1 +1,0 @@
-"""Synthetic files from noisy margins: what is measured under a privacy budget, and records that agree with it."""
