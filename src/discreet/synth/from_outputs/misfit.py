@@ -22,9 +22,11 @@ from discreet.synth.from_outputs.bound_targets import (
     BoundGroups,
     BoundModel,
     BoundTable,
+    Column,
+    Columns,
+    evaluated,
     inverted,
 )
-from discreet.synth.from_outputs.design_columns import Column, Columns, evaluated
 
 Phase = Literal["rough", "fine", "intervals"]
 

@@ -15,16 +15,16 @@ import numpy as np
 
 from discreet.core.constraints import Above, Between
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.synth.from_outputs.bound_targets import BoundModel
-from discreet.synth.from_outputs.codebook import Codebook
-from discreet.synth.from_outputs.design_columns import (
+from discreet.synth.from_outputs.bound_targets import (
     INTERCEPT,
+    BoundModel,
     Factor,
     dummies_in,
     filter_columns,
     level_column,
     term_column,
 )
+from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.published_targets import Target, checked_unit, checked_weight
 
 

@@ -22,16 +22,20 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.parameters import keep_as_tuples, typed_parameters
-from discreet.synth.from_outputs.bound_targets import Bound, BoundCorrelation, BoundGroups, BoundTable, Form
-from discreet.synth.from_outputs.codebook import Codebook, printed_unit
-from discreet.synth.from_outputs.design_columns import (
+from discreet.synth.from_outputs.bound_targets import (
     BETWEEN,
+    Bound,
+    BoundCorrelation,
+    BoundGroups,
+    BoundTable,
     Column,
     Factor,
+    Form,
     filter_columns,
     level_column,
     number_column,
 )
+from discreet.synth.from_outputs.codebook import Codebook, printed_unit
 
 
 @dataclass(frozen=True)

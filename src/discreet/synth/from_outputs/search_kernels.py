@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.compiling import compiled, inner
-from discreet.synth.from_outputs.design_columns import BETWEEN, LOG, LOOKUP, POWER, Columns
+from discreet.synth.from_outputs.bound_targets import BETWEEN, LOG, LOOKUP, POWER, Columns
 
 LOGIT, LINEAR, TABLE, MEANS, MEDIANS, CORRELATION = range(6)
 COEFFICIENT, RESIDUAL, EXPLAINED, ERROR = range(4)

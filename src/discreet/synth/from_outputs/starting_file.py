@@ -19,9 +19,8 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
-from discreet.synth.from_outputs.bound_targets import Bound, BoundModel, BoundTable
+from discreet.synth.from_outputs.bound_targets import VALUE, Bound, BoundModel, BoundTable, Factor, evaluated
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-from discreet.synth.from_outputs.design_columns import VALUE, Factor, evaluated
 from discreet.synth.from_outputs.misfit import Layout
 from discreet.synth.from_outputs.swap_search import SwapSearch, Ties
 from discreet.synth.from_outputs.table_conditions import (

@@ -15,9 +15,15 @@ import polars as pl
 
 from discreet.core.arrays import Floats
 from discreet.core.errors import ParameterError
-from discreet.synth.from_outputs.bound_targets import Bound, BoundModel, BoundTable, Form
+from discreet.synth.from_outputs.bound_targets import (
+    Bound,
+    BoundModel,
+    BoundTable,
+    Form,
+    evaluated,
+    level_column,
+)
 from discreet.synth.from_outputs.codebook import Codebook
-from discreet.synth.from_outputs.design_columns import evaluated, level_column
 
 MOST_CELLS = 4_000
 _MOST_OF_ONE_TABLE = 100_000
