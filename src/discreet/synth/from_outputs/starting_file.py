@@ -22,7 +22,7 @@ from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.synth.from_outputs.bound_targets import VALUE, Bound, BoundModel, BoundTable, Factor, evaluated
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.misfit import Layout
-from discreet.synth.from_outputs.swap_search import SwapSearch, Ties
+from discreet.synth.from_outputs.output_search import SwapSearch, Ties
 from discreet.synth.from_outputs.table_conditions import (
     Component,
     Condition,

@@ -27,11 +27,10 @@ from discreet.microdata import Microdata
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.from_outputs.bound_targets import LossScale
 from discreet.synth.from_outputs.codebook import Codebook, Variable, empty_file
-from discreet.synth.from_outputs.evolutionary_search import Breeding, Source, evolved
 from discreet.synth.from_outputs.fitted_outputs import FittedOutputs, Run
+from discreet.synth.from_outputs.output_search import Breeding, Source, evolved, ticks_for
 from discreet.synth.from_outputs.published_targets import Target
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
-from discreet.synth.from_outputs.swap_search import ticks_for
 from discreet.synth.saved_models import stored_as
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 
