@@ -293,13 +293,13 @@ class BoundModel(Bound):
 
     def coefficients(self, file: Floats, near: Floats | None = None) -> Floats:
         """Fit the model."""
-        from discreet.synth.from_outputs import fit_kernels
+        from discreet.synth.from_outputs import search_kernels
 
         x, y = self.design(file)
         if self.family == "linear":
-            return np.asarray(fit_kernels.least_squares(x, y)[0])
+            return np.asarray(search_kernels.least_squares(x, y)[0])
         start = near if near is not None else np.nan_to_num(self.beta)
-        return np.asarray(fit_kernels.logit(x, y, start, 60)[0])
+        return np.asarray(search_kernels.logit(x, y, start, 60)[0])
 
     def achieved(self, file: Floats, near: Floats | None = None) -> Floats:
         """Fit the model and put the figures in order."""
