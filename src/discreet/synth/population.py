@@ -18,8 +18,16 @@ from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.household_surveys import SurveyHouseholds, cells_of
-from discreet.synth.member_laws import Classing, Model, class_law, predictor_classing, shares_of
-from discreet.synth.member_numbers import REGRESSIONS, RegressionLaw, having_a_number
+from discreet.synth.member_laws import (
+    REGRESSIONS,
+    Classing,
+    Model,
+    RegressionLaw,
+    class_law,
+    having_a_number,
+    predictor_classing,
+    shares_of,
+)
 from discreet.synth.population_model import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
 from discreet.synth.sequential.whole_units import same_within
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of

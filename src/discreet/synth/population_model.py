@@ -14,8 +14,7 @@ from discreet.core.compiling import compiled
 from discreet.core.errors import ParameterError
 from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.household_surveys import Cell, donor_report, drawn_households
-from discreet.synth.member_laws import Classing, ClassLaw, Tail
-from discreet.synth.member_numbers import RegressionLaw
+from discreet.synth.member_laws import Classing, ClassLaw, RegressionLaw, Tail
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Stream
 
