@@ -17,7 +17,7 @@ from discreet.synth.column_forms import NumberForm
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.preflighting.column_kinds import exhaustive_splits
 from discreet.synth.preflighting.generator_proposal import topological
-from discreet.synth.preflighting.outliers_and_spikes import spike_scores, whipple_indices
+from discreet.synth.preflighting.preflight_checks import spike_scores, whipple_indices
 from discreet.synth.saved_models import Parts, decoded, encoded
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.visit_sequence import in_order
