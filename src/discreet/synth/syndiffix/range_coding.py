@@ -21,7 +21,7 @@ from discreet.core.randomness import generator
 from discreet.core.wording import type_name
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
 from discreet.synth.saved_models import stored
-from discreet.synth.syndiffix.stitching import stitched
+from discreet.synth.syndiffix.column_clusters import stitched
 from discreet.synth.synthesizer import Stream
 
 _LARGEST = 2.0**53
