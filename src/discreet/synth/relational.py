@@ -23,8 +23,7 @@ from discreet.core.value_gate import name_in_documents
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
-from discreet.synth.parents_and_children import Family
-from discreet.synth.relational_model import FittedRelational, TableModel
+from discreet.synth.relational_model import Family, FittedRelational, TableModel
 from discreet.synth.sequential.fitting_records import fit_weights
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.sequential_model import FittedSequential
