@@ -32,7 +32,7 @@ class _Watched:
         import torch
 
         from discreet.networks.private_adversarial import PrivateGan, PrivateShape
-        from discreet.networks.stepping import own_noise
+        from discreet.networks.training import own_noise
 
         with own_noise(1, torch.device("cpu")):
             gan = PrivateGan(

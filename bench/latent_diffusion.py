@@ -64,7 +64,7 @@ def learned_score(points, width: int, epochs: int, batch: int = 1024):
     """Train the denoiser of points; return a slow average of it."""
     import torch
 
-    from discreet.networks.stepping import Average, Recorded, adam, set_rate
+    from discreet.networks.training import Average, Recorded, adam, set_rate
 
     torch.manual_seed(SEED)
     network = denoiser(width, points.shape[1], points.device)

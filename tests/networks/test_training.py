@@ -8,9 +8,15 @@ torch = pytest.importorskip("torch", reason="the networks need torch: pip instal
 from discreet.core.errors import DiscreetError, InputError, ParameterError  # noqa: E402
 from discreet.networks.autoencoder import VaeShape, VaeTrainer  # noqa: E402
 from discreet.networks.diffusion import DiffusionShape, DiffusionTrainer  # noqa: E402
-from discreet.networks.stepping import own_noise  # noqa: E402
 from discreet.networks.tables import CodedTable  # noqa: E402
-from discreet.networks.training import Course, Trainer, _done, chosen_device, train  # noqa: E402
+from discreet.networks.training import (  # noqa: E402
+    Course,
+    Trainer,
+    _done,
+    chosen_device,
+    own_noise,  # noqa: E402
+    train,
+)
 
 RNG = np.random.default_rng(1)
 TABLE = CodedTable(

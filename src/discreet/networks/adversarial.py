@@ -18,9 +18,8 @@ from torch import nn
 
 from discreet.core.arrays import Codes, Floats, Singles
 from discreet.networks.blocks import Blocks, Records, pair_distance
-from discreet.networks.stepping import Average, adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable, log_frequencies, rows_by_code
-from discreet.networks.training import Trainer
+from discreet.networks.training import Average, Trainer, adam, own_noise, set_rate
 
 SAMPLE_BLOCK = 4000
 

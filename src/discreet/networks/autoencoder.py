@@ -16,9 +16,8 @@ from torch import nn
 
 from discreet.core.arrays import Codes, Singles
 from discreet.networks.blocks import Batches, Blocks, Records
-from discreet.networks.stepping import adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable
-from discreet.networks.training import Trainer
+from discreet.networks.training import Trainer, adam, own_noise, set_rate
 
 SAMPLE_BLOCK = 4000
 _LEAST_SPREAD, _MOST_SPREAD = 0.01, 1.0

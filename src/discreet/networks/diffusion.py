@@ -16,9 +16,8 @@ from torch import nn
 
 from discreet.core.arrays import Codes, Floats, Singles
 from discreet.networks.blocks import Batches, Blocks, Records
-from discreet.networks.stepping import Average, adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable
-from discreet.networks.training import Trainer, half_precision
+from discreet.networks.training import Average, Trainer, adam, half_precision, own_noise, set_rate
 
 SAMPLE_BLOCK = 20_000
 _OFFSET = 0.008  # keeps the first steps of the cosine schedule from vanishing

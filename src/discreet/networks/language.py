@@ -11,9 +11,8 @@ from torch.nn import functional
 
 from discreet.core.arrays import Array
 from discreet.networks.blocks import Batches
-from discreet.networks.stepping import own_noise, set_rate
 from discreet.networks.tokens import END, VOCABULARY, RowTokenizer
-from discreet.networks.training import Trainer, half_precision
+from discreet.networks.training import Trainer, half_precision, own_noise, set_rate
 
 SAMPLE_BLOCK = 4096
 _WARMUP = 100

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from discreet.core.arrays import Codes, Floats, Integers
 from discreet.networks.blocks import Blocks
-from discreet.networks.stepping import own_noise
+from discreet.networks.training import own_noise
 
 _SAMPLE_BLOCK = 10_000
 _LEAK = 0.2

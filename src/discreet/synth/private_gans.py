@@ -146,8 +146,7 @@ class _PrivateNetwork(_Counted):
         import torch
 
         from discreet.networks.private_adversarial import PrivateGan, PrivateShape
-        from discreet.networks.stepping import own_noise
-        from discreet.networks.training import memory_told, quiet_threads
+        from discreet.networks.training import memory_told, own_noise, quiet_threads
 
         shape = PrivateShape(self.noise, self.width, self.critic, learning_rate=self.learning_rate)
         codes = np.column_stack(alone.codes).astype(np.int64)
