@@ -56,21 +56,11 @@ from discreet.synth.syndiffix import (
 )
 from discreet.synth.syndiffix.range_forest import snap_range as snap_range
 from discreet.synth.syndiffix.syndiffix import SynDiffix as SynDiffix
-from discreet.synth.synthesizer import (
-    Fitted as Fitted,
-)
-from discreet.synth.synthesizer import (
-    Synthesizer as Synthesizer,
-)
-from discreet.synth.synthesizer import (
-    load as load,
-)
-from discreet.synth.synthesizer import (
-    load_plan as load_plan,
-)
-from discreet.synth.synthesizer import (
-    save_plan as save_plan,
-)
+from discreet.synth.synthesizer import Fitted as Fitted
+from discreet.synth.synthesizer import Synthesizer as Synthesizer
+from discreet.synth.synthesizer import load as load
+from discreet.synth.synthesizer import load_plan as load_plan
+from discreet.synth.synthesizer import save_plan as save_plan
 from discreet.synth.table_schema import LinkedTables as LinkedTables
 from discreet.synth.table_schema import Schema as Schema
 from discreet.synth.table_schema import TableSchema as TableSchema

@@ -16,13 +16,14 @@ from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.numerics.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
 from discreet.synth.column_forms import CategoryForm, Variable
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.whole_records import FittedRecords, Weights, prepare
 
 

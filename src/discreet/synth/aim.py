@@ -16,6 +16,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
 from discreet.synth.graphical_model import (
     Clique,
     GraphicalModel,
@@ -28,7 +29,6 @@ from discreet.synth.graphical_model import (
     variance_of,
 )
 from discreet.synth.marginals_model import ALONE, Alone, Prepared, _FromMargins, allowed_cells
-from discreet.synth.synthesizer import Stream
 
 
 @method(

@@ -18,12 +18,13 @@ from discreet.core.native_libraries import one_thread
 from discreet.core.randomness import Seed
 from discreet.core.results import Measure
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
 from discreet.synth.all_others_models import ColumnModel, Noise, Records, Scene, Settings, fit_all
 from discreet.synth.all_others_selection import Selector
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 from discreet.synth.whole_records import Intake, Weights, take_in
 
 

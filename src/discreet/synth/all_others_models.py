@@ -14,6 +14,7 @@ import polars as pl
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.native_libraries import one_thread
+from discreet.dp.entropy import Stream
 from discreet.synth.all_others_selection import Selector, select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
 from discreet.synth.methods.glm_methods import ClassShares
@@ -22,7 +23,6 @@ from discreet.synth.methods.model_matrix import Design, augmented, multinomial_f
 from discreet.synth.methods.normal_regression import NormalLaw, least_squares
 from discreet.synth.methods.observed_values import ObservedShares, Sample
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Stream
 from discreet.synth.whole_records import Intake
 
 Noise = Literal["residual", "bayes", "none"]

@@ -19,9 +19,10 @@ from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like
 from discreet.synth.whole_records import Weights, columns_of, weights_of
 
 

@@ -19,6 +19,7 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp import rational_epsilon
+from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network_model import (
@@ -35,7 +36,7 @@ from discreet.synth.bayesian_network_model import (
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 from discreet.synth.sequential.whole_units import units_left_out
-from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 from discreet.synth.whole_records import weights_of
 
 _LONG_TEXT = 0.5

@@ -18,9 +18,10 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
+from discreet.dp.entropy import Stream
 from discreet.synth.binned_columns import Attribute
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Fitted, Stream
+from discreet.synth.synthesizer import Fitted
 
 
 @stored("fitted-bayesian-network")

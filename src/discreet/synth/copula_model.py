@@ -13,6 +13,7 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, load_extra, unknown_name
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.correlation import root_of
@@ -31,7 +32,7 @@ from discreet.synth.saved_models import stored
 from discreet.synth.sequential.fitting_records import Strata
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
-from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.synthesizer import Fitted, empty_like
 from discreet.synth.whole_records import Weights, take_in
 
 

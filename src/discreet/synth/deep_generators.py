@@ -16,9 +16,10 @@ from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.deep_model import FittedNetwork, NumberCoding, TableCoding
-from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.whole_records import Prepared, Weights, prepare
 
 if TYPE_CHECKING:

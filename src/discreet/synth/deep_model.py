@@ -10,10 +10,10 @@ import numpy as np
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Singles
 from discreet.core.errors import InputError, load_extra
+from discreet.dp.entropy import Stream
 from discreet.networks.tables import CodedTable, ModeCoding, ScoreCoding
 from discreet.synth.column_forms import Variable
 from discreet.synth.saved_models import stored, unstored
-from discreet.synth.synthesizer import Stream
 from discreet.synth.whole_records import FittedRecords
 
 _LARGEST = {"layers": 1_000}

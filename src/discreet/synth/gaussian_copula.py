@@ -19,6 +19,7 @@ from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.copula import Matching, fit_gaussian
 from discreet.numerics.correlation import nearest_correlation
@@ -26,7 +27,7 @@ from discreet.numerics.mutual_information import BOUND
 from discreet.synth.copula_columns import FAMILIES, Dimension, MarginKind, mean_scores
 from discreet.synth.copula_model import Coupling, FittedCopula, NormalCoupling, Preparation, fit_copula
 from discreet.synth.from_aggregates.latent_correlation import LatentPairs
-from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.whole_records import Weights
 
 

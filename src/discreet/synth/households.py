@@ -14,13 +14,14 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.method_cards import made_from, method
 from discreet.core.randomness import Seed
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.household_surveys import SurveyHouseholds
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.whole_units import same_within
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 _LARGEST = 8
 

@@ -13,13 +13,14 @@ from discreet.core.constraints import Above, AtLeast, Between
 from discreet.core.errors import DiscreetError, ParameterError, load_extra
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.networks.tokens import RowTokenizer, TokenColumn
 from discreet.synth.column_forms import CategoryForm, Variable
 from discreet.synth.deep_generators import _Network, _told, documented
 from discreet.synth.deep_model import check_shape, repeated
 from discreet.synth.saved_models import stored, stored_as, unstored
-from discreet.synth.synthesizer import Stream, seed_of
+from discreet.synth.synthesizer import seed_of
 from discreet.synth.whole_records import FittedRecords, Prepared, prepare
 
 _DIGITS = 4  # of a number without an end, beside its spread

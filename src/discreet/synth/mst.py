@@ -13,6 +13,7 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
+from discreet.dp.entropy import Stream
 from discreet.synth.graphical_model import (
     Clique,
     GraphicalModel,
@@ -26,7 +27,6 @@ from discreet.synth.graphical_model import (
     variance_of,
 )
 from discreet.synth.marginals_model import Alone, Prepared, _FromMargins, allowed_cells
-from discreet.synth.synthesizer import Stream
 
 _CHOICE = 0.125  # of the rho of pairs: a tenth of all of it
 _KEPT = (

@@ -14,10 +14,11 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
+from discreet.dp.entropy import Stream
 from discreet.synth.binned_columns import Attribute, declared_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Fitted, Stream
+from discreet.synth.synthesizer import Fitted
 
 
 @stored("fitted-parameters")

@@ -12,11 +12,12 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.compiling import compiled
 from discreet.core.errors import ParameterError
+from discreet.dp.entropy import Stream
 from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.household_surveys import Cell, donor_report, drawn_households
 from discreet.synth.member_laws import Classing, ClassLaw, RegressionLaw, Tail
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Fitted, Stream
+from discreet.synth.synthesizer import Fitted
 
 
 @stored("number-law")

@@ -23,6 +23,7 @@ from discreet.core.errors import ParameterError, load_extra
 from discreet.core.method_cards import method
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
+from discreet.dp.entropy import Stream
 from discreet.dp.noisy_gradients import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
@@ -31,7 +32,7 @@ from discreet.synth.deep_model import check_shape
 from discreet.synth.graphical_model import on_simplex, variance_of
 from discreet.synth.marginals_model import ALONE, Alone, FittedMarginals, Prepared, _Counted
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Stream, empty_like
+from discreet.synth.synthesizer import empty_like
 
 _ROOM = 19  # powers of two of noise that the samplers can draw
 _FINE = 13  # powers of two between a step and the longest gradient

@@ -20,6 +20,7 @@ from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.core.value_gate import name_in_documents
+from discreet.dp.entropy import Stream
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
@@ -28,7 +29,7 @@ from discreet.synth.sequential.fitting_records import fit_weights
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.sequential_model import FittedSequential
 from discreet.synth.sequential.synthesis_planning import plan_synthesis
-from discreet.synth.synthesizer import Stream, empty_like, seed_of
+from discreet.synth.synthesizer import empty_like, seed_of
 from discreet.synth.table_schema import Schema, check_tables
 
 _LONG_TEXT = 0.5

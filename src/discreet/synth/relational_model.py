@@ -14,10 +14,11 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.randomness import Seed
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.saved_models import load_model, save_model, stored, stored_as
 from discreet.synth.sequential.sequential_model import FittedSequential
-from discreet.synth.synthesizer import Stream, seed_of
+from discreet.synth.synthesizer import seed_of
 from discreet.synth.table_schema import Schema
 
 _FEW_BAD = 0.02

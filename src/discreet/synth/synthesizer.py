@@ -7,11 +7,16 @@ model can be saved and loaded (`load`); the file holds numbers and arrays, never
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import html
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
 
@@ -20,19 +25,22 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
+from discreet.core.files.atomic import replacing
+from discreet.core.files.journals import PartsManifest, digest_of
+from discreet.core.files.staging import scratch_folder
 from discreet.core.files.untrusted import read_toml
 from discreet.core.guarantees import FROM_A_FILE, NO_PROOF, DifferentialPrivacy, Spending, settled, stands
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.native_libraries import on_one_thread, one_thread
 from discreet.core.parameters import typed_parameters
+from discreet.core.progress import track
 from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.roles import Roles
 from discreet.core.value_gate import MARK, holds_values, name_in_documents
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Metadata, Microdata
-from discreet.synth.sampling_in_parts import ROWS_PER_PART, Parts, write_parts
 from discreet.synth.saved_models import MisfitError, damaged, load_model, save_model, stored_as
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
@@ -85,42 +93,17 @@ class Synthesizer(ABC):
         return made_from(cls, cls.plan_name or kebab(cls.__name__), parameters)
 
 
-name_in_documents("synthesizer", Synthesizer.known)
-
-
-def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a synthesizer and its parameters to a TOML file; it holds no seed and no records.
-
-    Rules and codes among the parameters are values of the data: the first line of the file says so.
-    """
-    import tomli_w
-
-    from discreet.io.sidecar import save_text
-
-    document = {"synthesizer": synthesizer.name, **synthesizer.to_dict()}
-    marked = MARK if holds_values(document) else ""
-    never = f"# No guarantee: {synthesizer.why_never}\n" if synthesizer.why_never else ""
-    return save_text(marked + never + tomli_w.dumps(document), path, overwrite=overwrite)
-
-
-def load_plan(path: str | Path) -> Synthesizer:
-    """Read a synthesizer from a TOML file: ``synthesizer = "sequential"`` and its parameters."""
-    place = Path(path)
-    document = read_toml(place, "plan file")
-    if "step" in document:
-        raise InputError(
-            f"'{place.name}' is a plan of treatments; use it with discreet protect. A plan of a synthesis starts with "
-            'synthesizer = "sequential".'
-        )
-    name = str(document.pop("synthesizer", "sequential"))
-    try:
-        return Synthesizer.named(name, document)
-    except DiscreetError as error:
-        raise type(error)(f"In '{place.name}': {error}") from error
-
-
 _MOST_NAMED = 12
 _FEW = 20
+
+
+# Synthetic files larger than memory: Parquet parts in a folder, drawn one by one, in processes or by Spark.
+#
+# A part has a fixed number of records and a random stream of its own, so that the bytes do not depend on who draws and
+# how many there are. A manifest beside the parts says which are finished; a run that was stopped goes on from there.
+
+
+ROWS_PER_PART = 250_000
 
 
 @dataclass(eq=False, repr=False)
@@ -349,19 +332,6 @@ def seed_of(seed: Seed) -> int:
     return int(generator(seed).integers(2**62)) if isinstance(seed, np.random.Generator) else _checked(seed)
 
 
-def empty_like(
-    data: Microdata, frame: pl.DataFrame, levels: Mapping[str, pl.Series | None] | None = None
-) -> Microdata:
-    """Return the file without its records: same kind of frame, same columns, same roles.
-
-    ``frame`` is the file in memory, or some columns of it. ``levels`` are what was declared of columns under a
-    guarantee: the types are then those of ``frame``, and neither levels nor what was read from the records (checksum,
-    number of rows) comes along.
-    """
-    made = data.with_frame(engine.without_records(data, frame, levels))
-    return made if levels is None else made.with_metadata(data.metadata.without_readings())
-
-
 def load(path: str | Path) -> Fitted:
     """Read a fitted model that `Fitted.save` has written; its synthetic files come as Polars frames.
 
@@ -377,6 +347,239 @@ def load(path: str | Path) -> Fitted:
     return fitted
 
 
+def _checked(seed: int) -> int:
+    generator(seed)
+    return int(seed)
+
+
+_CHECKED = 16
+_UNITS = ("household", "person", "contributor")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which parts a folder is to have.
+
+    Attributes
+    ----------
+    folder
+        Where they go.
+    rows, rows_per_part
+        The records of all parts together, and of each but the last.
+    root
+        The seed; it is not written anywhere.
+    """
+
+    folder: Path
+    rows: int
+    rows_per_part: int
+    root: int
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return -(-self.rows // self.rows_per_part)
+
+    def path(self, number: int) -> Path:
+        """Where a part goes."""
+        return self.folder / f"part-{number:06d}.parquet"
+
+    def size(self, number: int) -> int:
+        """How many records a part has."""
+        return min(self.rows_per_part, self.rows - number * self.rows_per_part)
+
+
+def write_parts(
+    fitted: Fitted, parts: Parts, *, workers: int, cluster: Any, resume: bool, progress: bool
+) -> Microdata:
+    """Draw all parts that are not there yet, and return the folder as a file that is read part by part."""
+    _check(fitted, parts, workers)
+    if cluster is not None and workers != 1:
+        raise ParameterError(
+            "Parts are drawn by workers of this machine or by a cluster. Give one of the two."
+        )
+    manifest = PartsManifest(
+        parts.folder,
+        {"rows": parts.rows, "rows_per_part": parts.rows_per_part, "model_and_seed": _mark(fitted, parts)},
+        parts.count,
+        others="another model, another seed, or another number of records",
+    )
+    done = manifest.finished(resume=resume)
+    waiting = [number for number in range(parts.count) if number not in done]
+    if cluster is not None:
+        drawn = _on_cluster(fitted, parts, waiting, cluster)
+    elif workers == 1:
+        drawn = _here(fitted, parts, waiting)
+    else:
+        drawn = _elsewhere(fitted, parts, waiting, workers)
+    manifest.note(done)
+    for number, digest in track(drawn, total=len(waiting), description="Drawing parts", progress=progress):
+        done[number] = digest
+        manifest.note(done)
+    return fitted.like.with_frame(pl.scan_parquet(parts.folder / "part-*.parquet"))
+
+
+def _check(fitted: Fitted, parts: Parts, workers: int) -> None:
+    for what, value in (("workers", workers), ("rows_per_part", parts.rows_per_part)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ParameterError(f"{what} must be a whole number of at least 1.")
+    if fitted.keeps_records:
+        raise ParameterError(
+            "Some columns are kept as they are, so that the synthetic file has the records of the original and cannot "
+            "be drawn in parts. Synthesize those columns too, or sample without a folder."
+        )
+    units = [role for role in _UNITS if getattr(fitted.like.roles, role)]
+    if units and parts.count > 1 and fitted.numbered_units is None:
+        raise ParameterError(
+            f"The model draws a '{units[0]}' for its records, whose numbers would begin anew in every part. Raise "
+            "rows_per_part to n, or sample without a folder."
+        )
+
+
+def _mark(fitted: Fitted, parts: Parts) -> str:
+    """Tell model and seed apart from others by a few records that are drawn for it and kept nowhere."""
+    few = fitted.draw(_CHECKED, Stream(parts.root, "check of parts"))
+    written = few.with_columns(pl.all().cast(pl.String)).write_csv() + repr(dict(few.schema))
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def _here(fitted: Fitted, parts: Parts, waiting: list[int]) -> Iterator[tuple[int, str]]:
+    for number in waiting:
+        yield number, _drawn(fitted, parts, number)
+
+
+def _drawn(fitted: Fitted, parts: Parts, number: int) -> str:
+    """Draw one part and put it in place whole."""
+    with one_thread():
+        frame = fitted.draw(parts.size(number), Stream(parts.root, "part", str(number)))
+    if fitted.numbered_units is not None:
+        # A part may have a few records more than asked for, to keep units whole, and never twice as many.
+        before = 2 * number * parts.rows_per_part
+        frame = frame.with_columns(pl.col(fitted.numbered_units).cast(pl.Int64) + before)
+    there = [name for name in fitted.like.columns if name in frame.columns]
+    fresh = [name for name in frame.columns if name not in there]
+    path = parts.path(number)
+    with replacing(path) as unfinished:
+        frame.select(*there, *fresh).write_parquet(unfinished)
+    return digest_of(path)
+
+
+_model: Fitted | None = None
+
+
+def _open_model(path: str) -> None:
+    global _model  # noqa: PLW0603 - a worker process reads the model once
+
+    _model = load(path)
+
+
+def _drawn_elsewhere(parts: Parts, number: int) -> tuple[int, str]:
+    assert _model is not None
+    return number, _drawn(_model, parts, number)
+
+
+def _elsewhere(fitted: Fitted, parts: Parts, waiting: list[int], workers: int) -> Iterator[tuple[int, str]]:
+    with scratch_folder() as folder:
+        model = fitted.save(folder / "model.zip")
+        pool = ProcessPoolExecutor(
+            min(workers, max(len(waiting), 1)),
+            mp_context=get_context("spawn"),
+            initializer=_open_model,
+            initargs=(str(model),),
+        )
+        with pool:
+            drawing = [pool.submit(_drawn_elsewhere, parts, number) for number in waiting]
+            try:
+                for future in as_completed(drawing):
+                    yield future.result()
+            except BrokenProcessPool as error:
+                raise InputError(
+                    "A worker process ended before its time: it may have run out of memory (use fewer workers, or "
+                    "fewer rows_per_part), or the script lacks the line if __name__ == '__main__': around its calls. "
+                    "The parts that are finished stay; go on with resume=True and the same seed."
+                ) from error
+
+
+def _on_cluster(fitted: Fitted, parts: Parts, waiting: list[int], cluster: Any) -> Iterator[tuple[int, str]]:
+    with scratch_folder() as folder:
+        model = fitted.save(folder / "model.zip").read_bytes()
+    placed = replace(parts, folder=parts.folder.resolve())
+    for number, digest in engine.spark_tasks(cluster, _DrawnByTask(placed), model, waiting):
+        if not placed.path(number).exists():
+            raise InputError(
+                f"The executors wrote to a folder '{parts.folder.name}' that this machine does not see. Name one on a "
+                "disk that they share."
+            )
+        yield number, digest
+
+
+@dataclass(frozen=True)
+class _DrawnByTask:
+    """The work of one task of Spark."""
+
+    parts: Parts
+
+    def __call__(self, model: bytes, number: int) -> tuple[int, str]:
+        return number, _drawn(_received(model), self.parts, number)
+
+
+@lru_cache(maxsize=1)
+def _received(model: bytes) -> Fitted:
+    """Read the model that was sent; a process of an executor does so once."""
+
+    with scratch_folder() as folder:
+        place = folder / "model.zip"
+        place.write_bytes(model)
+        return load(place)
+
+
+name_in_documents("synthesizer", Synthesizer.known)
+
+
+def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a synthesizer and its parameters to a TOML file; it holds no seed and no records.
+
+    Rules and codes among the parameters are values of the data: the first line of the file says so.
+    """
+    import tomli_w
+
+    from discreet.io.sidecar import save_text
+
+    document = {"synthesizer": synthesizer.name, **synthesizer.to_dict()}
+    marked = MARK if holds_values(document) else ""
+    never = f"# No guarantee: {synthesizer.why_never}\n" if synthesizer.why_never else ""
+    return save_text(marked + never + tomli_w.dumps(document), path, overwrite=overwrite)
+
+
+def load_plan(path: str | Path) -> Synthesizer:
+    """Read a synthesizer from a TOML file: ``synthesizer = "sequential"`` and its parameters."""
+    place = Path(path)
+    document = read_toml(place, "plan file")
+    if "step" in document:
+        raise InputError(
+            f"'{place.name}' is a plan of treatments; use it with discreet protect. A plan of a synthesis starts with "
+            'synthesizer = "sequential".'
+        )
+    name = str(document.pop("synthesizer", "sequential"))
+    try:
+        return Synthesizer.named(name, document)
+    except DiscreetError as error:
+        raise type(error)(f"In '{place.name}': {error}") from error
+
+
+def empty_like(
+    data: Microdata, frame: pl.DataFrame, levels: Mapping[str, pl.Series | None] | None = None
+) -> Microdata:
+    """Return the file without its records: same kind of frame, same columns, same roles.
+
+    ``frame`` is the file in memory, or some columns of it. ``levels`` are what was declared of columns under a
+    guarantee: the types are then those of ``frame``, and neither levels nor what was read from the records (checksum,
+    number of rows) comes along.
+    """
+    made = data.with_frame(engine.without_records(data, frame, levels))
+    return made if levels is None else made.with_metadata(data.metadata.without_readings())
+
+
 def _form_of(data: Microdata) -> tuple[pl.DataFrame, dict[str, Any]]:
     return engine.collect(data), data.roles.to_dict()
 
@@ -389,8 +592,3 @@ def _of_form(form: tuple[pl.DataFrame, dict[str, Any]]) -> Microdata:
 
 
 stored_as("form-of-a-file", Microdata, tuple[pl.DataFrame, dict[str, Any]], _form_of, _of_form)
-
-
-def _checked(seed: int) -> int:
-    generator(seed)
-    return int(seed)

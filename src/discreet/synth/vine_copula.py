@@ -14,6 +14,7 @@ from discreet.core.errors import ParameterError, load_extra, unknown_name
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.copula import fit_d_vine
 from discreet.synth.copula_columns import FAMILIES, Dimension, MarginKind
@@ -25,7 +26,7 @@ from discreet.synth.copula_model import (
     VineCoupling,
     fit_copula,
 )
-from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.whole_records import Weights
 
 Structure = Literal["d-vine", "c-vine", "r-vine"]

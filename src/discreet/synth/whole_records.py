@@ -24,6 +24,7 @@ from discreet.core.arrays import Array, Flags, Floats
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
 from discreet.synth.record_rules import (
@@ -36,7 +37,7 @@ from discreet.synth.record_rules import (
 )
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
-from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.synthesizer import Fitted, empty_like
 
 _PILE = 0.2  # the share of records with one value from which a column of numbers is taken for semicontinuous
 

@@ -14,6 +14,7 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.results import Measure
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.correlation import root_of
 from discreet.synth.from_aggregates.latent_correlation import (
@@ -34,7 +35,7 @@ from discreet.synth.record_rules import (
     repaired,
 )
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import Fitted, Stream
+from discreet.synth.synthesizer import Fitted
 
 if TYPE_CHECKING:
     from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro

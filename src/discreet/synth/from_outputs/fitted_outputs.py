@@ -22,13 +22,14 @@ from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
 from discreet.core.values import jsonable
 from discreet.core.wording import percent
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
 from discreet.risk.correct_attribution import attribution
 from discreet.synth.from_outputs.bound_targets import BoundModel
 from discreet.synth.from_outputs.codebook import frame_of
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
 from discreet.synth.saved_models import stored, unstored
-from discreet.synth.synthesizer import Fitted, Stream, seed_of
+from discreet.synth.synthesizer import Fitted, seed_of
 
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.teaching_data import FromOutputs

@@ -22,6 +22,7 @@ from discreet.core.parameters import typed_parameters
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.core.values import jsonable
+from discreet.dp.entropy import Stream
 from discreet.io.sidecar import save_text
 from discreet.microdata import Microdata
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
@@ -32,7 +33,7 @@ from discreet.synth.from_outputs.output_search import Breeding, Source, evolved,
 from discreet.synth.from_outputs.published_targets import Target
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
 from discreet.synth.saved_models import stored_as
-from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.synthesizer import Synthesizer, seed_of
 
 SCHEDULE = (0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001, 0.000005)
 

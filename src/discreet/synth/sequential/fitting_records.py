@@ -15,13 +15,13 @@ import polars as pl
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, Rows, Variable, columns_named
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.observed_values import Sample, Stratum, drawn_alone, resampled_within
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan
-from discreet.synth.synthesizer import Stream
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

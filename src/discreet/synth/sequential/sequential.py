@@ -12,6 +12,7 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.method_cards import made_from, method, nested
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
+from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.methods.method import Method
@@ -23,7 +24,7 @@ from discreet.synth.sequential.synthesis_plan import SynthesisPlan, read_rules
 from discreet.synth.sequential.synthesis_planning import plan_synthesis
 from discreet.synth.sequential.whole_units import unit_of
 from discreet.synth.sequential.whole_units_model import FittedUnits, plan_units
-from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.written_values import written
 
 _DEFAULTS = {"number": "normrank", "binary": "logreg", "category": "polyreg", "ordered": "polr"}

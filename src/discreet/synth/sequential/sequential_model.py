@@ -16,6 +16,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.native_libraries import one_thread
 from discreet.core.progress import track
+from discreet.dp.entropy import Stream
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, columns_named
@@ -34,7 +35,7 @@ from discreet.synth.sequential.fitting_records import (
 from discreet.synth.sequential.method_choice import default_methods
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
-from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.synthesizer import Fitted, empty_like
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

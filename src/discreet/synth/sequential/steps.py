@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Flags
+from discreet.dp.entropy import Stream
 from discreet.expressions import parse
 from discreet.synth.column_forms import Form, NumberForm, Rows, Variable, as_numbers
 from discreet.synth.methods.method import (
@@ -23,7 +24,6 @@ from discreet.synth.saved_models import stored
 from discreet.synth.sequential.fitting_records import Fitting, Scene, Shape
 from discreet.synth.sequential.method_choice import state_method
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, Rule, covered, parsed
-from discreet.synth.synthesizer import Stream
 from discreet.synth.written_values import as_computed
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.errors import DiscreetWarning
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.methods.observed_values import Numbered
@@ -29,7 +30,7 @@ from discreet.synth.sequential.whole_units import (
     options_of_homes,
     options_of_others,
 )
-from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.synthesizer import Fitted, empty_like
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

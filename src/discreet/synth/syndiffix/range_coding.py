@@ -19,10 +19,10 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError
 from discreet.core.randomness import generator
 from discreet.core.wording import type_name
+from discreet.dp.entropy import Stream
 from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
 from discreet.synth.saved_models import stored
 from discreet.synth.syndiffix.column_clusters import stitched
-from discreet.synth.synthesizer import Stream
 
 _LARGEST = 2.0**53
 _UNIX = -5_364_662_400  # 1800-01-01 in seconds of Unix time

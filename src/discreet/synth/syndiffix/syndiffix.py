@@ -28,6 +28,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.core.value_gate import name_in_documents
+from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.saved_models import stored, unstored
@@ -48,7 +49,7 @@ from discreet.synth.syndiffix.range_coding import (
     sized,
     with_texts,
 )
-from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 REFERENCES = (
     "Francis, P., Berneanu, C. and Gashi, E. (2023). SynDiffix: more accurate synthetic structured data. "
