@@ -19,11 +19,10 @@ from discreet.synth.methods.method import Method
 from discreet.synth.sequential.fitting_records import fit_weights
 from discreet.synth.sequential.method_choice import names_in, values_of
 from discreet.synth.sequential.plan_checks import check_columns
-from discreet.synth.sequential.sequential_model import FittedSequential
+from discreet.synth.sequential.sequential_model import FittedSequential, FittedUnits, plan_units
 from discreet.synth.sequential.synthesis_plan import SynthesisPlan, read_rules
 from discreet.synth.sequential.synthesis_planning import plan_synthesis
 from discreet.synth.sequential.whole_units import unit_of
-from discreet.synth.sequential.whole_units_model import FittedUnits, plan_units
 from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.written_values import written
 
