@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, synth
+from discreet.synth.syndiffix.file_coding import null_code
 from discreet.synth.syndiffix.hashing import hash_numbers
-from discreet.synth.syndiffix.range_coding import null_code
 from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
 
 PLAIN = Anonymizing(b"a salt of sixteen").without_noise()

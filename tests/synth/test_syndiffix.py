@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from discreet import Microdata, synth
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.synth.syndiffix.column_clusters import stitched
+from discreet.synth.syndiffix.file_coding import coded, drawn_table
 from discreet.synth.syndiffix.hashing import hash_words, normal, salted, set_seed
-from discreet.synth.syndiffix.range_coding import coded, drawn_table
 from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
 
 

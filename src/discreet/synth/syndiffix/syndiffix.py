@@ -33,19 +33,17 @@ from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.saved_models import stored, unstored
 from discreet.synth.syndiffix.column_clusters import Cluster, clusters_for, clusters_of_target, entropy_of
-from discreet.synth.syndiffix.persons_and_salts import (
+from discreet.synth.syndiffix.file_coding import (
     NOT_PRIVATE,
     ONE_RUN,
-    Prepared,
-    count_of,
-    prepared,
-    ranked_features,
-)
-from discreet.synth.syndiffix.range_coding import (
     ClusterBuckets,
     Coding,
+    Prepared,
+    count_of,
     decoded_table,
     drawn_table,
+    prepared,
+    ranked_features,
     sized,
     with_texts,
 )
