@@ -18,8 +18,8 @@ from discreet.synth.distributions import (
     interpolate,
     inverse_transform,
     multivariate_normal,
-    resampled_records,
     segment,
+    smote,
     transform,
 )
 
@@ -169,7 +169,7 @@ def test_the_point_of_the_smote_example():
 
 
 def test_without_classes_the_example_neighbor_is_not_among_the_two_nearest():
-    drawn = resampled_records(POINTS, percent=5000, k=2, standardize=False, seed=1)
+    drawn = smote(POINTS, percent=5000, k=2, standardize=False, seed=1)
     near = set(drawn.diagnostics["neighbor"][drawn.diagnostics["base"] == 0])
     assert near == {7, 2}
     assert 4 not in near

@@ -14,7 +14,7 @@ from discreet.networks.training import (  # noqa: E402
     Trainer,
     _done,
     chosen_device,
-    own_noise,  # noqa: E402
+    own_noise,
     train,
 )
 

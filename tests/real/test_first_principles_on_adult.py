@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from discreet.datasets import adult
-from discreet.synth.distributions import bootstrap, closeness, fit_family, interpolate, resampled_records
+from discreet.synth.distributions import bootstrap, closeness, fit_family, interpolate, smote
 from discreet.utility.row_novelty import new_rows
 
 
@@ -42,7 +42,7 @@ def test_interpolation_moves_what_the_bootstrap_copies(people):
 
 def test_smote_makes_people_of_the_rare_class_close_to_real_ones(people):
     few = people.with_frame(people.frame.head(4000).drop("fnlwgt"))
-    drawn = resampled_records(few, classes="income", percent={">50K": 100}, seed=1)
+    drawn = smote(few, classes="income", percent={">50K": 100}, seed=1)
     assert drawn.values.frame["income"].unique().to_list() == [">50K"]
     near = closeness(few, drawn).figures
     assert near["dcr_median"] < near["dcr_original_median"] * 2

@@ -32,7 +32,7 @@ from discreet.synth.distributions import (
     inverse_transform,
     mixture,
     multivariate_normal,
-    resampled_records,
+    smote,
     transform,
 )
 
@@ -342,7 +342,7 @@ SAMPLERS = [
     lambda data, n: bootstrap(data, n, smoothing="silverman", seed=1),
     lambda data, n: interpolate(data, n, seed=1),
     lambda data, n: interpolate(data, n, variant="I", within="triangular", seed=1),
-    lambda data, n: resampled_records(data, percent=100 * n / 8, k=3, seed=1),
+    lambda data, n: smote(data, percent=100 * n / 8, k=3, seed=1),
 ]
 
 
@@ -505,7 +505,7 @@ def test_new_points_lie_on_segments_within_the_class():
     rng = np.random.default_rng(1)
     points = np.vstack([rng.standard_normal((40, 2)), rng.standard_normal((20, 2)) + 50])
     labels = np.repeat(["a", "b"], [40, 20])
-    drawn = resampled_records(points, classes=labels, percent={"b": 350}, k=4, seed=1)
+    drawn = smote(points, classes=labels, percent={"b": 350}, k=4, seed=1)
     assert drawn.diagnostics["by_class"] == {"a": 0, "b": 70}
     base, other = points[drawn.diagnostics["base"]], points[drawn.diagnostics["neighbor"]]
     assert (drawn.values > 25).all()
@@ -518,14 +518,14 @@ def test_new_points_lie_on_segments_within_the_class():
 
 
 def test_less_than_a_hundred_percent_takes_a_random_part():
-    drawn = resampled_records(np.arange(100.0)[:, None] ** 2, percent=30, seed=1)
+    drawn = smote(np.arange(100.0)[:, None] ** 2, percent=30, seed=1)
     assert len(drawn.values) == 30
     assert len(set(drawn.diagnostics["base"])) == 30
 
 
 def test_categories_take_the_majority_of_the_neighbors():
     frame = pl.DataFrame({"x": [0.0, 0.1, 0.2, 0.3, 0.4], "c": ["a", "b", "b", "b", "b"]})
-    drawn = resampled_records(frame, percent=1000, k=4, seed=1)
+    drawn = smote(frame, percent=1000, k=4, seed=1)
     assert set(drawn.values["c"]) == {"b"}
     assert drawn.diagnostics["method"] == "SMOTE-NC"
 
@@ -534,7 +534,7 @@ def test_ties_are_broken_at_random():
     points = np.array([[0.0, 0.0]] + [[np.cos(a), np.sin(a)] for a in np.arange(8) * np.pi / 4])
     nearest_of_center = {
         int(d.diagnostics["neighbor"][d.diagnostics["base"] == 0][0])
-        for d in (resampled_records(points, k=1, standardize=False, seed=s) for s in range(20))
+        for d in (smote(points, k=1, standardize=False, seed=s) for s in range(20))
     }
     assert len(nearest_of_center) > 3
 
@@ -542,22 +542,22 @@ def test_ties_are_broken_at_random():
 def test_classes_that_are_too_small_are_said_so():
     points = np.array([[0.0], [1.0], [5.0]])
     with pytest.raises(ParameterError, match="one record"):
-        resampled_records(points, classes=["a", "a", "b"], k=1, seed=1)
+        smote(points, classes=["a", "a", "b"], k=1, seed=1)
     with pytest.warns(DiscreetWarning, match="copied"):
-        drawn = resampled_records(points, classes=["a", "a", "b"], k=1, alone="copy", seed=1)
+        drawn = smote(points, classes=["a", "a", "b"], k=1, alone="copy", seed=1)
     assert drawn.values[-1, 0] == 5
     with pytest.warns(DiscreetWarning, match="reduced from 5 to 2"):
-        resampled_records(points, seed=1)
+        smote(points, seed=1)
 
 
 def test_duplicates_give_segments_of_no_length_which_are_counted():
-    drawn = resampled_records(np.array([[1.0], [1.0], [1.0], [1.0]]), k=2, seed=1)
+    drawn = smote(np.array([[1.0], [1.0], [1.0], [1.0]]), k=2, seed=1)
     assert drawn.diagnostics["zero_segments"] == 4
 
 
 def test_the_class_column_of_a_file_is_kept():
     frame = pl.DataFrame({"x": np.arange(10.0), "y": np.arange(10.0) ** 2, "group": ["a", "b"] * 5})
-    drawn = resampled_records(Microdata(frame), classes="group", percent={"b": 200}, k=2, seed=1)
+    drawn = smote(Microdata(frame), classes="group", percent={"b": 200}, k=2, seed=1)
     assert drawn.values.frame["group"].to_list() == ["b"] * 10
     for bad in (
         {"classes": "grp"},
@@ -568,7 +568,7 @@ def test_the_class_column_of_a_file_is_kept():
         {"percent": 0},
     ):
         with pytest.raises(DiscreetError):
-            resampled_records(Microdata(frame), seed=1, **bad)
+            smote(Microdata(frame), seed=1, **bad)
 
 
 # --- closeness ----------------------------------------------------------------------------------------------------
@@ -609,8 +609,8 @@ def test_a_text_among_the_values_is_refused_without_being_shown():
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: resampled_records(np.eye(3), k=1.5),
-        lambda: resampled_records(np.eye(3), k="2"),
+        lambda: smote(np.eye(3), k=1.5),
+        lambda: smote(np.eye(3), k="2"),
         lambda: interpolate(PEOPLE, within=("beta", "a", 2)),
         lambda: inverse_transform(stats.norm(), 3),
         lambda: inverse_transform(cdf=stats.norm, size=3),

@@ -303,12 +303,10 @@ def sample_gan(
 
 # How real do packs of records look, and how steep is that judgement between real and drawn ones?
 #
-# A critic of records (Arjovsky, Chintala and Bottou 2017) is held to slope one on the way from drawn packs to real ones
-# (Gulrajani and others 2017). Its layers are bent lines: which side of the bend an input lies on does not change when
-# the weights change by a little. So the slope is a product of the weights with what is left open, and its own gradient
-# needs no second pass through the gradient of the first.
-
-
+# A critic of records (Arjovsky, Chintala and Bottou 2017) is held to slope one on the way from drawn packs to real
+# ones (Gulrajani and others 2017). Its layers are bent lines: which side of the bend an input lies on does not change
+# when the weights change by a little. So the slope is a product of the weights with what is left open, and its own
+# gradient needs no second pass through the gradient of the first.
 _LEAK = 0.2  # how much of a negative value a layer lets through
 
 
@@ -412,8 +410,6 @@ class held_still:  # noqa: N801 - used as a statement
 # numbers the means by level and the covariances. Their squared distance from those of the file is the second thing a
 # generator learns by (as the information loss of Zhao, Kunar, Birke and Chen 2021, for pairs instead of single
 # columns).
-
-
 MOST_INPUTS = 1_000  # beyond, the table of all pairs would be larger than the networks
 _AT_ONCE = 8_192
 

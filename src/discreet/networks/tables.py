@@ -124,8 +124,6 @@ def rows_by_code(codes: Codes, size: int) -> tuple[Integers, Integers]:
 
 
 # How a number becomes inputs of a network, and outputs a number again: by modes of its distribution, or by rank.
-
-
 _MOST_FITTED = 5_000  # records by which the modes of a number are found
 _LEAST_MODE = 0.005
 _SPREADS = 4.0

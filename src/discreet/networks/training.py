@@ -360,8 +360,6 @@ def _device_name(device: torch.device) -> str:
 # The networks of this room are small. On an accelerator a step of one takes longer to ask for than to compute: some
 # hundreds of kernels, each asked for by itself. Where a step needs nothing from the processor it is recorded once and
 # replayed as a whole (a CUDA graph); the random numbers of a replay go on where those of the last one ended.
-
-
 _WARM = 3  # steps before one is recorded: optimizers and libraries set themselves up in the first
 
 

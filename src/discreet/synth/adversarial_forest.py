@@ -1,4 +1,8 @@
-"""Synthesis by an adversarial random forest (Watson, Blesch, Kapar and Wright 2023)."""
+"""Synthesis by an adversarial random forest (Watson, Blesch, Kapar and Wright 2023).
+
+A forest learns to tell real records from drawn ones, which are then drawn from its own leaves. A leaf keeps shares of
+levels, and means, spreads and borders of numbers.
+"""
 
 from __future__ import annotations
 
@@ -200,11 +204,6 @@ class FittedForest(FittedRecords):
 
 
 # What an adversarial forest learns, and what its leaves know of their real records.
-#
-# A forest learns to tell real records from drawn ones, which are then drawn from its own leaves. A leaf keeps shares of
-# levels, and means, spreads and borders of numbers.
-
-
 Numbers = Literal["normal", "uniform", "observed"]
 
 

@@ -286,8 +286,6 @@ def _is_number(value: Any) -> bool:
 
 
 # A fitted order-free synthesis: the records it was fitted to, a model of each column, and draws from them.
-
-
 _GONE_ASTRAY = 5.0
 
 

@@ -213,17 +213,15 @@ def _caveats(model: FittedAllOthers) -> list[str]:
 
 # The Laplace switch: release a regression draw, unless Laplace noise exceeds its distance from the true value.
 #
-# For a value x with prediction m, draw c ~ N(m, s²) and l ~ Laplace(0, D / epsilon), where D is the length of the range
-# of the variable. If |c - x| >= l, c is released, else x + l. It was proposed as a safeguard; what it does is stated
-# here and tested:
+# For a value x with prediction m, draw c ~ N(m, s²) and l ~ Laplace(0, D / epsilon), where D is the length of the
+# range of the variable. If |c - x| >= l, c is released, else x + l. It was proposed as a safeguard; what it does is
+# stated here and tested:
 #
-# 1. a switch needs l > |c - x| >= 0, so the noise that is released is never negative and values drift upward;
-# 2. the coefficients behind m and s are computed from the raw data without noise;
-# 3. the log ratio of the output densities of two inputs is not bounded by epsilon: it grows without limit as s falls.
+# 1. a switch needs l > |c - x| >= 0, so the noise that is released is never negative and values drift upward; 2. the
+# coefficients behind m and s are computed from the raw data without noise; 3. the log ratio of the output densities
+# of two inputs is not bounded by epsilon: it grows without limit as s falls.
 #
 # It is therefore **not differentially private**, whatever epsilon is.
-
-
 NO_SWITCH_IS_PRIVATE = (
     "the Laplace switch is not differentially private whatever epsilon is: its noise is one-sided, its models see the "
     "raw data, and its densities are not within epsilon of each other."

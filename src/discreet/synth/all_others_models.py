@@ -1,4 +1,4 @@
-"""The model of one column given the others: what it was selected from, how well it fits, and draws from it."""
+"""Order-free models: one of each column given the others, fitted to records that were made complete."""
 
 from __future__ import annotations
 
@@ -320,10 +320,8 @@ def _multinomial_root(
 
 # A file as complete variables, and what stays in its place: missing values, special codes, constants.
 #
-# The cells that are no value (missing, special codes) form a pattern that the synthetic file keeps. Behind the blanks of
-# numbers stand imputed ones, which serve as predictors and are never released.
-
-
+# The cells that are no value (missing, special codes) form a pattern that the synthetic file keeps. Behind the blanks
+# of numbers stand imputed ones, which serve as predictors and are never released.
 Scene = dict[str, Variable]
 
 _IMPUTATIONS = 5

@@ -1,4 +1,4 @@
-"""A Bayesian network that was fitted, from which synthetic files are drawn.
+"""A Bayesian network that was fitted, from which synthetic files are drawn, and how its structure is chosen.
 
 Each column has a law given the cell of its parents, and a law of numbers within their bins.
 """
@@ -295,8 +295,6 @@ class BinLaw:
 
 
 # Which columns does each column depend on? Greedy choice by mutual information, with noise where asked for.
-
-
 USEFULNESS = 4.0
 _DENSE = 20_000_000
 _GRID = 1024

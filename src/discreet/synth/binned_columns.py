@@ -1,7 +1,8 @@
 """Columns as codes for a network: categories as they are, numbers in bins, missing as one more code.
 
 Under differential privacy nothing may be read off the data, not even which values occur: levels and ranges then come
-from the type of the column or from the user, and every column may be missing unless declared otherwise.
+from the type of the column or from the user, and every column may be missing unless declared otherwise. Columns that
+a role or the user takes out stay out, and the price of a synthetic file enters the budget before anything is drawn.
 """
 
 from __future__ import annotations

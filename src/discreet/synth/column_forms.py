@@ -2,7 +2,8 @@
 
 A category is one variable of codes, missing being one more level. A number that has missing values, special codes
 or spikes becomes two: its *state* (an ordinary number, which code, or missing) and its *value*, which counts only
-where the state is ordinary. Nothing is imputed: missing values are modelled as what they are.
+where the state is ordinary. Nothing is imputed: missing values are modelled as what they are, so a model never meets
+a NaN.
 """
 
 from __future__ import annotations
@@ -341,8 +342,6 @@ def _as_levels(values: Sequence[Any], dtype: pl.DataType, name: str) -> pl.Serie
 #
 # Missing values, special codes and spikes have been split off before (see `discreet.synth.column_forms`), so a model
 # never meets a NaN. A variable remembers how trees code it, so that a column is coded once for all the trees it feeds.
-
-
 Rows = npt.NDArray[np.intp] | Flags | slice
 
 

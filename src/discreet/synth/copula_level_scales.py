@@ -187,12 +187,10 @@ def _information(table: Floats) -> tuple[float, float]:
 
 # In which order do the levels of a category go best with the other columns?
 #
-# A Gaussian copula sees one scale a column, so regions in alphabetical order lose what they have to do with income. The
-# levels are put in the order of the scores for which the sum of squared correlations with all other columns is largest
-# (optimal scaling): given the others' scores, those are a leading singular vector of the table of level means. Columns
-# take turns until the orders settle.
-
-
+# A Gaussian copula sees one scale a column, so regions in alphabetical order lose what they have to do with income.
+# The levels are put in the order of the scores for which the sum of squared correlations with all other columns is
+# largest (optimal scaling): given the others' scores, those are a leading singular vector of the table of level
+# means. Columns take turns until the orders settle.
 _ROUNDS = 6
 _MOST_RECORDS = 20_000
 

@@ -134,8 +134,6 @@ class _Network(Synthesizer):
 
 
 # What all generators that are networks share: their parameters, and how a file becomes a trained model.
-
-
 SHARED_PARAMETERS = """
     epochs
         How often every record is learned from.

@@ -154,8 +154,6 @@ def _part(model: FittedNetwork, name: str) -> dict[str, Array]:
 # A number becomes a mode of its distribution and its place within the mode (mode-specific normalization), or its
 # normal score. A category keeps its codes; where there are many, the rarest share one code, and which of them it is is
 # drawn by their frequency.
-
-
 NumberCoding = Literal["modes", "scores"]
 
 

@@ -162,8 +162,6 @@ class GaussianCopula(Synthesizer):
 
 
 # The latent correlations of a Gaussian copula, from normal scores or from shared information.
-
-
 Dependence = Literal["latent", "mutual-information"]
 
 _LEAST_RECORDS = 10

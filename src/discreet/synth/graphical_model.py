@@ -3,6 +3,8 @@
 Cliques hold the probabilities of their columns. A walk along the tree visits every clique, scales it to the tables it
 is to have (iterative proportional fitting) and carries what changed to the next, so that the clique at which the walk
 stands is always an exact margin of the model (Jiroušek and Přeučil 1995). Nothing but cliques is ever held in memory.
+
+The tables are margins of one and two columns, counted, made noisy, and made to agree.
 """
 
 from __future__ import annotations
@@ -317,8 +319,6 @@ def _eliminated(
 # noisy table costs no privacy.
 #
 # Exact counts, before any noise, never leave the rounds in which they are taken.
-
-
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
 _ROUNDS = 200
 _AGREED_MARGINS = 1e-9
@@ -497,8 +497,8 @@ def agreeing(
 
 # How many records has every cell of a table? Exact counts, before any noise: they never leave the rounds.
 #
-# Every column is coded once, in the smallest whole numbers that hold its codes, so that a table of a million records is
-# counted in about a millisecond.
+# Every column is coded once, in the smallest whole numbers that hold its codes, so that a table of a million records
+# is counted in about a millisecond.
 Small = npt.NDArray[np.integer[Any]]
 
 _SIDE_BY_SIDE = 2**16  # cells up to which several tallies fit into the nearer memory

@@ -1,4 +1,4 @@
-"""What generators from noisy margins have in common: parameters, the order of a fit, and what is claimed of it."""
+"""What generators from noisy margins share: parameters, columns as codes, the order of a fit, and its claims."""
 
 from __future__ import annotations
 

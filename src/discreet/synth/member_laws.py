@@ -392,8 +392,6 @@ def _is_category(dtype: pl.DataType) -> bool:
 
 
 # Numbers of simulated persons by a regression: linear in logarithms, of counts, or by boosted trees.
-
-
 Regression = Literal["lm", "poisson", "boosting"]
 REGRESSIONS = ("lm", "poisson", "boosting")
 _STRATUM = "stratum"

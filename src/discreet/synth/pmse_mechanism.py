@@ -393,8 +393,6 @@ def _table_pmse(original: Floats, synthetic: Floats, cuts: list[Floats]) -> floa
 # Every axis-parallel tree of depth 1 to 3 over a grid of thresholds is tried, so the best is the best. Thresholds come
 # from the synthetic file, or are public, and never from the original: only then does one record move the result as
 # little as `discreet.dp.sensitivity` says. Growing a tree step by step (``greedy``) breaks that bound.
-
-
 DEEPEST = 3
 
 

@@ -52,8 +52,6 @@ class FittedParameters(Fitted):
 #
 # Numbers are taken in units that the user declares (a center and a spread, public), so that one proper prior fits all
 # parameters: they are normal around 0. Categories are drawn by logits over declared levels.
-
-
 MOST_PARAMETERS = 60
 
 
@@ -277,8 +275,6 @@ class Regressions:
 # Among candidates that the prior gave the draw is exact, and the guarantee holds for what is done. Sequential Monte
 # Carlo starts from the prior as well and never from a fit, but its law only approaches the one that the proof speaks
 # of.
-
-
 Quality = Callable[[Floats], float]
 
 _GRID = 2**40  # qualities are rounded to these parts, and the sensitivity grows by more than that can matter

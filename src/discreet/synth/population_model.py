@@ -262,8 +262,6 @@ class FittedPopulation(Fitted):
 
 
 # Households exchanged for others of their kind until given numbers of persons come out (simulated annealing).
-
-
 _TURNS = 20
 _COOLING = 0.9
 

@@ -120,8 +120,6 @@ class PerturbedHistogram(Synthesizer):
 
 
 # Private synthesis from a histogram that is mixed with an even one.
-
-
 _GRID = 2**60
 
 

@@ -1,4 +1,8 @@
-"""Models of linked tables that were fitted, from which whole sets of tables are drawn."""
+"""Models of linked tables that were fitted, from which whole sets of tables are drawn: parents first, then children.
+
+A parent knows of its children how many they are, when, and what they are like on the whole; parents are drawn so that
+numbers of children are as frequent as they were.
+"""
 
 from __future__ import annotations
 
@@ -341,8 +345,6 @@ def _numbered(series: pl.Series) -> Integers:
 # What a parent knows of its children before they are drawn: how many, when, and what they are like on the whole.
 #
 # Parents are drawn so that numbers of children are as frequent as they were.
-
-
 _MOST_WAVES = 40
 _MOST_SUMMARIES = 4
 _FEW_LEVELS = 30

@@ -401,8 +401,6 @@ def _check_names(data: Microdata, settings: Mapping[str, Mapping[str, Any] | Non
 
 
 # Which synthetic records look like one person of the original, and what is left of their households without them?
-
-
 _ROUNDS = 50
 
 

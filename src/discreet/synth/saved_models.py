@@ -7,6 +7,22 @@ A manifest says the format, and of every part its length, its SHA-256 and what i
 type and length of a column). A file is loaded whole or not at all: a part that is missing, too many, cut off, changed
 or of another type is refused before anything is made of it. That finds accidents and clumsy hands. Whoever can write
 the whole file can write a manifest to it; what such a file can do is make a wrong model, never run code.
+
+A class takes part in the structure under a short name that stands in the file::
+
+    @stored("tree-donors")
+    @dataclass(frozen=True, eq=False)
+    class TreeDonors(Conditional):
+        tree: Tree
+        values: Array
+
+What is written and read are the fields, each by its annotation: plain values, texts of a `typing.Literal`, tuples,
+lists, mappings, NumPy arrays, Polars columns, frames and types of columns, and other classes with a name. A document
+says ``{"tree-donors": {...}}`` where such a class stands; arrays and columns stand beside it (`Parts`), and it points
+to them. Caches are no fields, or fields that are not stored: ``field(default=None, metadata=unstored())``.
+
+A file can make nothing but classes that take part, from the fields they declare, where a field of that class is
+declared. What the values must be beside their types a class checks in its own ``__post_init__``.
 """
 
 from __future__ import annotations
@@ -180,25 +196,6 @@ def _array(content: bytes, about: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     stream.seek(0)
     array: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return array
-
-
-# How a fitted model becomes a document of plain values, and a model again: by the declared fields of its classes.
-#
-# A class takes part under a short name that stands in the file::
-#
-# @stored("tree-donors")
-# @dataclass(frozen=True, eq=False)
-# class TreeDonors(Conditional):
-# tree: Tree
-# values: Array
-#
-# What is written and read are the fields, each by its annotation: plain values, texts of a `typing.Literal`, tuples,
-# lists, mappings, NumPy arrays, Polars columns, frames and types of columns, and other classes with a name. A document
-# says ``{"tree-donors": {...}}`` where such a class stands; arrays and columns stand beside it (`Parts`), and it points
-# to them. Caches are no fields, or fields that are not stored: ``field(default=None, metadata=unstored())``.
-#
-# A file can make nothing but classes that take part, from the fields they declare, where a field of that class is
-# declared. What the values must be beside their types a class checks in its own ``__post_init__``.
 
 
 Kind = TypeVar("Kind")

@@ -1,7 +1,8 @@
 """What every synthesizer is: a frozen set of parameters that is fitted to a file, and a model that is sampled.
 
 ``Sequential(...).fit(data, seed=1).sample(n=1000, copies=5, seed=2)`` reads the same for all of them. The fitted
-model can be saved and loaded (`load`); the file holds numbers and arrays, never code.
+model can be saved and loaded (`load`); the file holds numbers and arrays, never code. Synthetic files larger than
+memory are Parquet parts in a folder, drawn one by one, in processes or by Spark.
 """
 
 from __future__ import annotations
@@ -101,8 +102,6 @@ _FEW = 20
 #
 # A part has a fixed number of records and a random stream of its own, so that the bytes do not depend on who draws and
 # how many there are. A manifest beside the parts says which are finished; a run that was stopped goes on from there.
-
-
 ROWS_PER_PART = 250_000
 
 
@@ -526,7 +525,6 @@ class _DrawnByTask:
 @lru_cache(maxsize=1)
 def _received(model: bytes) -> Fitted:
     """Read the model that was sent; a process of an executor does so once."""
-
     with scratch_folder() as folder:
         place = folder / "model.zip"
         place.write_bytes(model)

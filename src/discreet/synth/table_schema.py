@@ -227,8 +227,6 @@ class LinkedTables:
 
 
 # How tables hang together: keys, parents, order within a parent, rules; and whether the tables are like that.
-
-
 _FEWEST = 2
 
 

@@ -2,7 +2,8 @@
 
 A category is one variable of codes. A number is one variable of values; where it has missing values, special codes or
 values at which it piles up (0 for most amounts), a variable of states stands beside it. A column that a constraint
-defines (``total == a + b``) is not modelled: it is computed from the others.
+defines (``total == a + b``) is not modelled: it is computed from the others. `take_in` reads the columns, their forms
+and the weights off a file.
 """
 
 from __future__ import annotations
@@ -367,8 +368,6 @@ def _as_asked(series: pl.Series, asked: Any) -> Flags:
 
 
 # What a synthesizer of whole columns takes from a file: the columns it models, their forms and the weights.
-
-
 Weights = Literal["use", "ignore"]
 
 

@@ -170,8 +170,6 @@ def _reached(at: Callable[[Floats], Floats], start: float, share: float, *, belo
 
 
 # Draw from a list of values with probabilities, or from the whole numbers.
-
-
 Search = Literal["binary", "linear", "alias"]
 
 _TOLERANCE = 1e-9

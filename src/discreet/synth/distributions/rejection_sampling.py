@@ -229,8 +229,6 @@ def _kept(
 
 
 # Draw correlated normal variables from independent ones, by a root of the covariance matrix.
-
-
 Root = Literal["cholesky", "spectral"]
 
 

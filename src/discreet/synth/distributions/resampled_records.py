@@ -1,4 +1,4 @@
-"""Draw records from the records themselves: the bootstrap, as it is and smoothed, and between the observed values.
+"""Draw records from the records themselves: the bootstrap, interpolation between observed values, and SMOTE.
 
 `closeness` tells how close the drawn records are to the real ones.
 """

@@ -150,8 +150,6 @@ def _powers() -> Floats:
 
 
 # One variable in one unit (a sector, a region): from a share of its records to an amount.
-
-
 Nature = Literal["amount", "signed", "share", "flag", "count"]
 
 #: What the values of a family are, which decides how they are brought to a total.
@@ -292,8 +290,6 @@ def _truncated_normal(parameters: Mapping[str, float], shares: Floats) -> Floats
 
 
 # How do the variables of a record hang together? A correlation from the best source there is.
-
-
 Matrix = npt.ArrayLike | Mapping[str, Mapping[str, float]]
 
 

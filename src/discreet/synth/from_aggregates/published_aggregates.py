@@ -1,4 +1,4 @@
-"""Read published aggregates: which number is known, for which unit and variable, and from where.
+"""Read published aggregates (which number is known, for which unit and variable), and fill their gaps.
 
 Every number that enters the synthesis keeps its provenance: published, derived from published numbers, taken from the
 real microdata, an external guess, assumed, or random.
@@ -216,8 +216,6 @@ def _half_units(values: Floats) -> Floats:
 
 
 # Fill the gaps of the aggregates from what the scenario allows, and remember where each number came from.
-
-
 _PLAIN_NAMES: Mapping[str, str] = {
     "normal": "norm",
     "lognormal": "lognorm",

@@ -3,7 +3,8 @@
 A bound target computes its figures from a file (a matrix of numbers and level positions) and says how far they are
 from the published ones. NaN stands for a figure that the file cannot give (no records, separation).
 
-A bound model does so by being fitted to the file.
+A bound model does so by being fitted to the file. Columns of a design are products of simple functions of one
+variable each.
 """
 
 from __future__ import annotations
@@ -123,8 +124,6 @@ class Form:
 # Everything a published figure is computed from is a column: the constant, AGE in years, the dummy of a level, a cell
 # of a table, the base of a filter. A file is a matrix with one row a record, holding the number or the position of
 # the level. The same columns are evaluated on whole files here and record by record in the compiled search.
-
-
 VALUE, LOOKUP, BETWEEN, LOG, POWER = range(5)
 
 

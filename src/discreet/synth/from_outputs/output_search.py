@@ -1,7 +1,8 @@
-"""The swap engine: tables stay exact while records exchange values until the models come out as published.
+"""Two searches for a file on which analyses come out as published: by swaps, and by evolution.
 
-The maximum likelihood estimate equals the published coefficients exactly when the score at them is zero, so no model
-is fitted during the search; the score statistic says how far away it is, whatever the units of the predictors.
+The swap engine keeps tables exact while records exchange values. The maximum likelihood estimate equals the published
+coefficients exactly when the score at them is zero, so no model is fitted during the search; the score statistic says
+how far away it is, whatever the units of the predictors.
 """
 
 from __future__ import annotations
@@ -241,8 +242,6 @@ def _starts(parts: Sequence[Any]) -> Integers:
 #
 # Nothing but the loss steers it, so margins that are not targets drift. It is the method as first published; the swap
 # engine reaches the same figures to more digits, keeps margins exact and is faster.
-
-
 _EXCHANGED_ROWS = 0.1
 Source = Literal["marginal", "uniform"]
 

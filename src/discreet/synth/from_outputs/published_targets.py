@@ -342,8 +342,6 @@ def _as_tuples(values: Any) -> Any:
 
 
 # Cells of published tables as conditions on counts, and what all targets check about their figures.
-
-
 Counted = Literal["counts", "proportions", "row_proportions"]
 
 

@@ -1,4 +1,4 @@
-"""The compiled search: propose changes of one variable in one or two records, take the best if the misfit falls.
+"""The compiled search and fits: propose changes of one variable in one or two records, take the best.
 
 Every target is a set of conditions: sums over records of a function of the record that are to be zero. A change
 alters the functions of the records it touches and nothing else, so a proposal costs a few operations however long
@@ -387,8 +387,6 @@ def search(  # noqa: PLR0917
 
 
 # Compiled fits of logistic and linear models; imported only when used.
-
-
 _FAR = 30.0
 
 

@@ -184,8 +184,6 @@ def augmented(design: Design, predictors: Sequence[Variable], levels: int) -> Ps
 
 
 # Logistic likelihoods and how they are maximized, on model matrices that come in blocks.
-
-
 Block = tuple[Floats, Integers, Floats]
 
 _PENALTY = 1e-8

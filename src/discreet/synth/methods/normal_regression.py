@@ -218,8 +218,6 @@ class Cubertnorm(Norm):
 
 
 # Numbers by linear regression that gives observed values: by ranks, or from the donors with the nearest prediction.
-
-
 _DONORS = 3
 _NARROW = 0.9
 _FEW_VALUES = 20

@@ -255,8 +255,6 @@ def _number(look: Look, series: pl.Series, given: str | None) -> list[Finding]:
 
 
 # Which values are no values but codes: not asked, refused, does not know?
-
-
 _REPEATED = tuple(float(digit * places) for digit in "89" for places in range(1, 8))
 _NEGATIVE = (*(-float(v) for v in range(1, 10)), *(-float(d * k) for d in "789" for k in range(2, 8)))
 PATTERNS = frozenset((*_REPEATED, *_NEGATIVE))

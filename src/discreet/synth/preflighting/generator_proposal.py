@@ -101,8 +101,6 @@ def _root(finding: Finding, accepted: Sequence[Finding]) -> str:
 
 
 # Which generators does a file call for, beside the one that draws its columns one after the other?
-
-
 _FEW_LEVELS = 20
 _MANY_COLUMNS = 10
 _STRUCTURE = 2
@@ -189,8 +187,6 @@ def words_of(generators: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 # Take out of a file what a generator should not see, and put it back into what the generator drew.
-
-
 DERIVED = ("look-up", "sum", "product")
 _DROPPED = ("identifier", "near-unique-text", "all-missing")
 _ORDINARY, _MISSING = "ordinary", "missing"

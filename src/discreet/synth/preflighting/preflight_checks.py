@@ -1,4 +1,4 @@
-"""Look at a file, or at linked tables, before it is synthesized."""
+"""Look at a file, or at linked tables, before it is synthesized: all checks, and those for outliers and spikes."""
 
 from __future__ import annotations
 
@@ -361,8 +361,6 @@ def preflight_linked(
 
 
 # Which numbers stand alone far away, and at which do they pile up?
-
-
 _FEW_BEYOND = 0.001
 _ROBUST = 1.4826
 _LEAST_SPIKE = 5

@@ -333,8 +333,6 @@ def _without_none(value: Any) -> Any:
 #
 # Trees are grown on a few records of this very file, on this very machine, and the time is carried over to all
 # records. Compiling on first use (some seconds, once per installation) is left out of it.
-
-
 _PROBES = (2000, 8000)
 _WARM_UP = 200
 # Bytes a cell takes at the peak of a fit, on top of the file: the column as numbers, its codes for trees, the

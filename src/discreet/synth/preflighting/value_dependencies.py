@@ -248,8 +248,6 @@ def _inequality(look: Look, one: str, other: str, rng: np.random.Generator) -> l
 
 
 # Which column is told by another: age bands by age, a region's name by its number?
-
-
 _TRIVIAL = 0.05
 _DENSE = 4_000_000
 _FEW_PER_VALUE = 5

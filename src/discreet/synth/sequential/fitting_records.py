@@ -195,8 +195,6 @@ def _numbered(frame: pl.DataFrame, names: list[str]) -> Integers:
 
 
 # Survey weights in a synthesis: what becomes of them, what models are fitted with, and how unequal they are.
-
-
 SAME_WEIGHTS = 1.0 + 1e-9
 """Up to this design effect all weights are the same."""
 _LARGE_DESIGN_EFFECT = 3.0

@@ -167,8 +167,6 @@ def check_constraints(options: Sequential, frame: pl.DataFrame, columns: Sequenc
 
 
 # What the plan of a synthesis tells its user: broken rules, and columns that are no models.
-
-
 _MANY_LEVELS = 50
 _FEW_CODES = 6
 

@@ -1,4 +1,7 @@
-"""A fitted sequential synthesis: one chain of steps a stratum, from which synthetic files are drawn."""
+"""Fitted sequential syntheses, from which synthetic files are drawn: of records, and of whole units.
+
+Of records, it is one chain of steps a stratum; of units, a synthesis of units and one of their other records.
+"""
 
 from __future__ import annotations
 
@@ -359,8 +362,6 @@ def _combining_rule(plan: SynthesisPlan, partial: bool) -> str:
 
 
 # A fitted synthesis of whole units: households with all their members, persons with all their entries.
-
-
 _ROUNDS = 20
 _TRIES = 500
 _GIVEN_BACK = 3

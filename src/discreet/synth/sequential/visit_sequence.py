@@ -2,7 +2,7 @@
 
 Sequential synthesis draws each column given those before it, so columns that follow from others belong last. None
 of the ways here finds causes: they are heuristics; what an order costs is measured with
-`discreet.utility.cost_of_order`.
+`discreet.utility.cost_of_order`. How strongly columns are related is worked out in one pass over the data.
 """
 
 from __future__ import annotations
@@ -320,8 +320,6 @@ def _notes(blocks: Sequence[Sequence[str]], links: Associations) -> tuple[str, .
 
 
 # How strongly are columns of all kinds related? One pass over the data, then small matrices.
-
-
 _MOST_INDICATORS = 30
 _BINS = 20
 _CHUNK = 50_000

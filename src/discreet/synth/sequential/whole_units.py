@@ -3,6 +3,9 @@
 One record a unit holds what all its records share, how many they are, and all else of the first of them; it is
 synthesized like any file. The other records are drawn given their unit, their place in it and its first record. So
 every synthetic household has as many records as it says, and what members share they still share.
+
+A role says which records belong together. Where none does, a number that several records in a row share, and that
+another column counts (how many live in the household), gives it away.
 """
 
 from __future__ import annotations
@@ -358,11 +361,6 @@ def _at_least_two(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 # Which records belong together: the members of a household, the entries of one person?
-#
-# A role says so. Where none does, a number that several records in a row share, and that another column counts (how many
-# live in the household), gives it away.
-
-
 _FEWEST_RECORDS = 50
 _FEWEST_GROUPS = 10
 _SMALLEST_SHARE, _LARGEST_SHARE = 0.05, 0.9

@@ -3,9 +3,11 @@
 A tree of many columns holds few people in each range. Columns are therefore grouped into clusters of a few that depend
 on each other; a cluster after the first brings along columns that were placed before (its stitch), by which its records
 are joined to those that are there. Dependence and room are worked out from shown counts, so nobody's record decides
-anything; only which columns predict a target, if one is named, is learned from records (`ranked_features`).
+anything; only which columns predict a target, if one is named, is learned from records (`ranked_features`). Tables of
+two clusters are joined record by record so that the shared columns agree (`stitched`).
 """
 
+# ruff: noqa: PLR0917
 from __future__ import annotations
 
 import math
@@ -313,8 +315,6 @@ def _annealed(
 
 
 # Two tables that share some columns, joined record by record so that the shared columns agree.
-
-
 _LEAST_RATIO = 0.7
 
 

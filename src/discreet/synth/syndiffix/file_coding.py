@@ -1,4 +1,4 @@
-"""From a file with roles to a forest over it: which columns, whose records, under which salt."""
+"""From a file with roles to a forest over it, and back: which columns as which floats, whose records, which salt."""
 
 from __future__ import annotations
 
@@ -222,9 +222,9 @@ def ranked_features(values: Sequence[Floats], target: int, *, classes: bool) -> 
 
 # The secret that noise sticks to: read from a file, made where there is none, and bound to one data source.
 #
-# The noise of a range protects because nobody can repeat it and because it is always the same. If the data change under
-# the same salt, the difference between two releases is no longer hidden by noise: the salt remembers, beside its file,
-# a keyed fingerprint of every column it was used for, and is refused for others.
+# The noise of a range protects because nobody can repeat it and because it is always the same. If the data change
+# under the same salt, the difference between two releases is no longer hidden by noise: the salt remembers, beside
+# its file, a keyed fingerprint of every column it was used for, and is refused for others.
 _FORMAT = "discreet salt 1"
 
 
@@ -307,8 +307,6 @@ def bind(path: str, found: Mapping[str, str], *, new_release: bool) -> None:
 # ranges of texts share.
 #
 # Records are drawn from buckets, cluster by cluster, and joined to one table.
-
-
 _LARGEST = 2.0**53
 _UNIX = -5_364_662_400  # 1800-01-01 in seconds of Unix time
 _DAY = 86_400

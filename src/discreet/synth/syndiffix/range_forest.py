@@ -431,8 +431,6 @@ class Buckets:
 
 
 # Ranges that do not depend on anybody: widths that are powers of two, at places that are multiples of half of them.
-
-
 _MOST_TURNS = 64
 
 

@@ -1,4 +1,7 @@
-"""SynDiffix: records drawn from ranges that hold enough people, with noise that is the same in every table."""
+"""SynDiffix: records drawn from ranges that hold enough people, with noise that is the same in every table.
+
+`MultiTable` releases many tables of one file, each with the columns that an analysis needs.
+"""
 
 from __future__ import annotations
 
@@ -348,8 +351,6 @@ class FittedSynDiffix(Fitted):
 
 
 # Many tables of one file, each with the columns that an analysis needs, all with the same noise.
-
-
 _FORMAT = "discreet multi-table release 1"
 _MANIFEST = "manifest.json"
 _MOST_TABLES = 10_000
