@@ -390,7 +390,7 @@ DOORS = {
     "synth/pmse_mechanism.py": ("PMSEMechanism, candidates",),
     "synth/noisy_bayes.py": ("NoisyBayes",),
     "synth/private_histograms.py": ("PerturbedHistogram", "SmoothHistogram"),
-    "synth/private_marginals/marginals_preparation.py": (
+    "synth/marginals_model.py": (
         "MST",
         "AIM",
     ),  # and the networks of dp_audit_networks.py

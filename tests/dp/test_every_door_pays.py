@@ -138,7 +138,7 @@ DOORS = {
             CODES, ledger=ledger
         ),
     },
-    "synth/private_marginals/marginals_preparation.py": {
+    "synth/marginals_model.py": {
         "mst": lambda e, ledger: synth.MST(e, delta=DELTA, domain=LEVELS).fit(CODES, ledger=ledger),
         "aim": lambda e, ledger: synth.AIM(e, delta=DELTA, domain=LEVELS).fit(CODES, ledger=ledger),
         "dpgan": lambda e, ledger: synth.DPGAN(e, delta=DELTA, domain=LEVELS, steps=1).fit(
