@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet import Microdata, synth
 from discreet.core.errors import DiscreetError
-from discreet.core.guarantees import DRAWN_PRIVATELY, FOLLOW_FROM_PARAMETERS, in_plain_words, rounded_up
+from discreet.core.guarantees import in_plain_words, rounded_up
 from discreet.dp import seeded_words
 from discreet.protect import Plan, Pram, Round, SampleAndAnonymize
 from discreet.protect.treatment import Treatment
@@ -57,7 +57,7 @@ def public_log(method, frame, monkeypatch):
     made = method.apply(Microdata(frame) if isinstance(method, Treatment) else table_of(frame))
     assert "differential privacy" in made.guarantee
     told = made.to_dict()
-    for name in DRAWN_PRIVATELY.get(method.name, ()):
+    for name in getattr(method, "drawn_privately", ()):
         told["steps"][0]["parameters"].pop(name)
     return json.dumps(told, sort_keys=True)
 
@@ -86,7 +86,7 @@ def test_the_public_log_of_neighboring_files_is_the_same_beside_a_guarantee(
 def test_every_figure_beside_a_guarantee_is_on_the_list_and_counts_stay_in_the_house(method):
     made = method.apply(Microdata(people()) if isinstance(method, Treatment) else table_of(people()))
     step = made.log[0]
-    listed = FOLLOW_FROM_PARAMETERS[method.name] | DRAWN_PRIVATELY.get(method.name, frozenset())
+    listed = method.follow_from_parameters | getattr(method, "drawn_privately", frozenset())
     assert set(step.parameters) <= set(type(method).__dataclass_fields__) | listed
     assert set(getattr(made, "figures", {})) <= listed
     assert (dict(step.changed_cells), dict(step.suppressed_cells), step.removed_records) == ({}, {}, 0)
@@ -202,7 +202,9 @@ def test_bounds_are_never_rounded_down(bound, digits):
 
 def test_no_method_with_a_claim_draws_floating_point_noise():
     """The list of methods with a claim is the list of public figures; none of them has other noise than `dp`'s."""
-    assert set(FOLLOW_FROM_PARAMETERS) <= set(Treatment.known) | set(TableProtection.known)
+    known = {**Treatment.known, **TableProtection.known}
+    listed = {name for name, kind in known.items() if kind.follow_from_parameters}
+    assert listed == {"noisy-counts", "poisson-synthesis", "pram", "sample-and-anonymize"}
     claims = [
         path
         for path in Path(discreet.__file__).parent.rglob("*.py")

@@ -6,7 +6,7 @@ system, so whoever gives a seed gets the same law of noise and no claim; and not
 off the data. A claim is worked out from parameters each time. It is never read from a file: of a model that was loaded
 nobody can say how its noise was drawn.
 
-This module also owns the list of what a public log may hold beside a claim. Exact counts of what a treatment did
+What a public log may hold beside a claim stands on the class of the method. Exact counts of what a treatment did
 (records removed, cells changed, the time it took) are facts about the data, and one of them can undo the proof: they
 go to the internal log, whether or not a seed was given.
 """
@@ -14,7 +14,7 @@ go to the internal log, whether or not a seed was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -59,19 +59,6 @@ NOT_COVERED = (
     "How long a run took, and copies of the data themselves.",
 )
 """What a promise does not speak of."""
-
-FOLLOW_FROM_PARAMETERS: Mapping[str, frozenset[str]] = {
-    "noisy-counts": frozenset({"epsilon", "cells_of_a_record", "epsilon_a_cell"}),
-    "poisson-synthesis": frozenset(
-        {"alpha", "inner_cells", "expected_added", "copies", "epsilon", "delta", "delta_probabilistic"}
-    ),
-    "pram": frozenset({"local_epsilon", "local_epsilon_of_record", "matrix"}),
-    "sample-and-anonymize": frozenset({"heights", "k", "sampling_rate", "gamma", "ledger", "plan"}),
-}
-"""Figures that follow from the parameters and the declared domain alone, by method."""
-
-DRAWN_PRIVATELY: Mapping[str, frozenset[str]] = {"sample-and-anonymize": frozenset({"levels"})}
-"""Figures that are themselves the outcome of a private draw, and paid for from the budget."""
 
 
 @dataclass(frozen=True)
@@ -254,15 +241,16 @@ class Spending:
         }
 
 
-def public_and_internal(method: str, figures: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Divide the figures of a treatment with a claim: what may be published beside it, and what stays in the house.
+def public_and_internal(
+    listed: Collection[str], figures: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide the figures of a method with a claim: what it lists as public, and what stays in the house.
 
     Examples
     --------
-    >>> public_and_internal("pram", {"local_epsilon": 1.0, "expected_changed": 0.3})
+    >>> public_and_internal({"local_epsilon"}, {"local_epsilon": 1.0, "expected_changed": 0.3})
     ({'local_epsilon': 1.0}, {'expected_changed': 0.3})
     """
-    listed = FOLLOW_FROM_PARAMETERS.get(method, frozenset()) | DRAWN_PRIVATELY.get(method, frozenset())
     public = {name: figure for name, figure in figures.items() if name in listed}
     return public, {name: figure for name, figure in figures.items() if name not in listed}
 

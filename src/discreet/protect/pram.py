@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import polars as pl
 
@@ -109,6 +109,10 @@ class Pram(Treatment):
     >>> sorted(release.data.frame["job"].unique())
     ['clerk', 'cook', 'nurse']
     """
+
+    follow_from_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"local_epsilon", "local_epsilon_of_record", "matrix"}
+    )
 
     columns: ColumnNames | None = None
     invariant: bool = True

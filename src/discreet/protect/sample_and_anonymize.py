@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -132,6 +132,11 @@ class SampleAndAnonymize(Treatment):
     >>> release.guarantee
     '(2, 1e-06)-differential privacy against adding or removing one record, ...'
     """
+
+    follow_from_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"heights", "k", "sampling_rate", "gamma", "ledger", "plan"}
+    )
+    drawn_privately: ClassVar[frozenset[str]] = frozenset({"levels"})
 
     epsilon: Annotated[float, AtLeast(_SMALLEST_EPSILON)]
     delta: Annotated[float, Share(above=True, below=True)] = 1e-6

@@ -115,6 +115,10 @@ class Treatment(ABC):
     known: ClassVar[Registry[type[Treatment]]] = Registry("discreet.protect")
     secrets: ClassVar[tuple[str, ...]] = ()
     """Parameters that are left out of logs and plan files."""
+    follow_from_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Figures that follow from the parameters and the declared domain alone: a log may hold them beside a claim."""
+    drawn_privately: ClassVar[frozenset[str]] = frozenset()
+    """Figures that are themselves the outcome of a private draw, and paid for from the budget."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -215,7 +219,9 @@ class Treatment(ABC):
             learned = {**self.to_dict(), **change.parameters}
             step = Step(self.name, learned, notes=notes, internal=secret, **counts)
             return Release(treated, (step,), change.guarantee, change.why_none)
-        public, inside = public_and_internal(self.name, change.parameters)
+        public, inside = public_and_internal(
+            self.follow_from_parameters | self.drawn_privately, change.parameters
+        )
         secret |= inside | counts | {"notes": notes[len(change.notes) :]}
         step = Step(
             self.name,

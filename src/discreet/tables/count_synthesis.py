@@ -275,6 +275,9 @@ class PoissonSynthesis(_CountSynthesis):
     """
 
     drawn_exactly: ClassVar[bool] = True
+    follow_from_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"alpha", "inner_cells", "expected_added", "copies", "epsilon", "delta", "delta_probabilistic"}
+    )
 
     def drawn(self, means: Floats, alpha: float, stream: Stream) -> Integers:
         """Draw Poisson counts, exactly."""

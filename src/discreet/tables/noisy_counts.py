@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -92,6 +92,10 @@ class NoisyCounts(TableProtection):
     >>> NoisyCounts(epsilon=1, domain="public").apply(table).guarantee.split(" against")[0]
     '1-differential privacy'
     """
+
+    follow_from_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"epsilon", "cells_of_a_record", "epsilon_a_cell"}
+    )
 
     epsilon: float
     mechanism: Literal["geometric", "laplace"] = "geometric"

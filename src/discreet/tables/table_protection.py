@@ -210,6 +210,8 @@ class TableProtection(ABC):
     known: ClassVar[Registry[type[TableProtection]]] = Registry("discreet.tables")
     secrets: ClassVar[tuple[str, ...]] = ()
     """Parameters that are left out of logs."""
+    follow_from_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Figures that follow from the parameters and the declared domain alone: a log may hold them beside a claim."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -255,7 +257,7 @@ class TableProtection(ABC):
         figures, inside, seconds = dict(change.figures), {}, time.perf_counter() - began
         withheld = change.private is not None
         if withheld:
-            figures, more = public_and_internal(self.name, figures)
+            figures, more = public_and_internal(self.follow_from_parameters, figures)
             inside = {"changed_cells": moved, "seconds": seconds, **more}
         step = Step(
             treatment=self.name,
