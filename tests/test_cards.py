@@ -51,6 +51,7 @@ from discreet.core.results import Measure
 
 
 @measure(
+    room="risk",
     title="Left-handedness",
     question="How many people hold the pen in their left hand?",
     headline="of the people are left-handed",
@@ -72,6 +73,7 @@ def left_hands(data: Microdata) -> Measure:
 
 
 @measure(
+    room="risk",
     headline="hands changed",
     chapter="joint",
     figures={"value": Figure(unit="share", better="lower", summary=True)},

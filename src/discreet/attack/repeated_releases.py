@@ -29,6 +29,7 @@ Method = Literal["nearest", "forest", "boosted"]
 
 
 @measure(
+    room="attack",
     title="Attribute reconstruction",
     headline="of the secrets are rebuilt from several releases together",
     chapter="attackers",

@@ -245,7 +245,7 @@ class Card:
     name
         The name in Python, in policies and on the command line.
     room
-        ``"risk"`` or ``"utility"``.
+        ``"risk"``, ``"utility"`` or ``"attack"``.
     function
         The measure itself.
     takes
@@ -344,8 +344,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def measure(
     *,
+    room: str,
     name: str = "",
-    room: str = "",
     title: str = "",
     question: str = "",
     headline: str = "",
@@ -372,15 +372,15 @@ def measure(
 ) -> Callable[[_Function], _Function]:
     """Give a measure its card; `Card` says what each entry is.
 
-    The name is that of the function (a second name for one function is a question of its own), the room the one that
-    its module is in, the title the name in words, and the question the first line of the docstring, unless given.
+    The name is that of the function (a second name for one function is a question of its own), the title the name in
+    words, and the question the first line of the docstring, unless given.
     """
 
     def declared(function: _Function) -> _Function:
         called = name or function.__name__
         _CARDS[called] = Card(
             name=called,
-            room=room or function.__module__.split(".")[1],
+            room=room,
             function=function,
             takes=takes_of(function),
             title=title or in_words(called),

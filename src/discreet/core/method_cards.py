@@ -60,6 +60,8 @@ class MethodCard:
         Its class.
     aim
         What it is taken for.
+    room
+        The room that it stands in: ``protect`` or ``synth``.
     work
         What the new value of a record depends on: the record itself, the table of classes, or the whole file. Empty
         where there are no records to begin with.
@@ -71,14 +73,10 @@ class MethodCard:
 
     kind: type[Any]
     aim: Aim
+    room: str
     work: Work = ""
     references: tuple[str, ...] = ()
     tells: tuple[str, ...] = ()
-
-    @property
-    def room(self) -> str:
-        """The room that it stands in: ``protect`` or ``synth``."""
-        return self.kind.__module__.split(".")[1]
 
     @property
     def summary(self) -> str:
@@ -91,12 +89,20 @@ _Kind = TypeVar("_Kind", bound=type[Any])
 
 
 def method(
-    *, aim: Aim, work: Work = "", references: tuple[str, ...] = (), tells: tuple[str, ...] = ()
+    *,
+    aim: Aim,
+    room: str = "",
+    work: Work = "",
+    references: tuple[str, ...] = (),
+    tells: tuple[str, ...] = (),
 ) -> Callable[[_Kind], _Kind]:
-    """Give a treatment or a generator its card; `MethodCard` says what each entry is."""
+    """Give a treatment or a generator its card; `MethodCard` says what each entry is.
+
+    The room is that of its family (`Treatment`, `Synthesizer`) unless given.
+    """
 
     def declared(kind: _Kind) -> _Kind:
-        _CARDS[kind] = MethodCard(kind, aim, work, references, tells)
+        _CARDS[kind] = MethodCard(kind, aim, room or kind.room, work, references, tells)
         return kind
 
     return declared

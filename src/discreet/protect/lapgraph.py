@@ -73,6 +73,7 @@ class GraphRelease:
 
 
 @method(
+    room="protect",
     aim="guarantee",
     work="whole-file",
     references=(

@@ -112,6 +112,7 @@ class Aside:
 class Treatment(ABC):
     """A protection and its parameters; subclasses are frozen dataclasses."""
 
+    room: ClassVar[str] = "protect"
     known: ClassVar[Registry[type[Treatment]]] = Registry("discreet.protect")
     secrets: ClassVar[tuple[str, ...]] = ()
     """Parameters that are left out of logs and plan files."""

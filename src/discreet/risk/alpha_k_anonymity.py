@@ -29,6 +29,7 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How common is one sensitive value within a group?",
     headline="commonest value, at most (alpha)",

@@ -30,6 +30,7 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How much more confident can an intruder become about a sensitive value?",
     headline="largest gain (beta)",
@@ -145,6 +146,7 @@ def beta_likeness(
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How far does a group move the odds of a sensitive value?",
     headline="largest shift (delta)",

@@ -157,6 +157,7 @@ def _surface(found: Measure) -> Iterator[Chart]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How often can a sensitive value be guessed from the keys?",
     headline="of the guesses are right",

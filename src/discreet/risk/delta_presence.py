@@ -28,6 +28,7 @@ from discreet.risk.equivalence_classes import (
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people of the population share the rarest combination?",
     headline="smallest group in the population",
@@ -133,6 +134,7 @@ def k_map(
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Can an intruder tell that someone is in the file?",
     headline="highest chance of being in the file",

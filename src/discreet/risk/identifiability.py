@@ -30,6 +30,7 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
 
 
 @measure(
+    room="risk",
     title="Identifiability",
     question="For how many people is a released record nearer than any other person?",
     headline="of the people have a released record nearer than anybody else",

@@ -60,6 +60,7 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people share the rarest combination of keys?",
     headline="smallest group (k)",
@@ -204,6 +205,7 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     title="Re-identification",
     question="How likely is an intruder to point at the right record?",

@@ -73,6 +73,7 @@ def _weight(share: float | None, times: float) -> float:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     title="Copies of people",
     question="How many people come back in the release, whole or almost?",

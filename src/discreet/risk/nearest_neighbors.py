@@ -148,6 +148,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     title="Nearest neighbors",
     question="Does the release keep too close to the people it was made from?",

@@ -47,6 +47,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     question="Can the people who stand out be found again in the release?",
     headline="outliers with exactly one match",

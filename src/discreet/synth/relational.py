@@ -41,6 +41,7 @@ Strategy = Literal["relational", "joined", "separate"]
 
 
 @method(
+    room="synth",
     aim="records",
     work="whole-file",
     references=(

@@ -50,6 +50,7 @@ __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", 
 class Synthesizer(ABC):
     """A way of making synthetic records, with its parameters; subclasses are frozen dataclasses."""
 
+    room: ClassVar[str] = "synth"
     known: ClassVar[Registry[type[Synthesizer]]] = Registry("discreet.synth")
     needs_data: ClassVar[bool] = True
     """Whether it learns from a file; one that works from published results alone does not."""

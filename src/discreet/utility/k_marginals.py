@@ -36,6 +36,7 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="k-marginal score",
     question="Is every group of people alike in every pair of columns?",
     headline="of 1,000 points for small tables by group",

@@ -60,6 +60,7 @@ def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="Rules learned",
     question="Were the rules of the file learned, or are they kept by chance?",
     headline="of the way from chance to full compliance, worst rule",
@@ -169,6 +170,7 @@ def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="Inconsistent records",
     question="How many released records say what cannot be?",
     headline="records break a rule",
@@ -255,6 +257,7 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 
 @measure(
+    room="utility",
     title="Links between tables",
     question="Do the released tables hang together as the real ones do?",
     headline="largest change of the number of children per parent",

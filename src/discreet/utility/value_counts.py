@@ -24,6 +24,7 @@ from discreet.utility.table_codes import Coding, Released
 
 
 @measure(
+    room="utility",
     title="Errors of counts",
     question="Is every value of every column still as frequent?",
     headline="median error of a count (people or percent, the smaller)",
@@ -129,6 +130,7 @@ _RARE = 0.001
 
 
 @measure(
+    room="utility",
     title="Coverage of categories",
     question="Do rare categories come back?",
     headline="of the rare categories are there",

@@ -445,7 +445,7 @@ class MultiTableRelease:
         return cls(tables, place, files)
 
 
-@method(aim="records", work="whole-file", references=REFERENCES)
+@method(room="synth", aim="records", work="whole-file", references=REFERENCES)
 @dataclass(frozen=True)
 @partial(typed_parameters, where=lambda _: "multi-table")
 class MultiTable:
