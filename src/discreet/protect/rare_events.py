@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.core.arrays import Integers
-from discreet.dp import Words
+from discreet.dp.entropy import Words
 
 Chance = Callable[[Context], Decimal]
 """Works a chance out to the digits of a context."""
