@@ -12,7 +12,7 @@ from scipy import sparse
 from discreet import dp, protect
 from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.protect import lapgraph
-from discreet.protect.rare_events import (
+from discreet.protect.lapgraph import (
     fixed_rate,
     rare_places,
     rounded_noise,
