@@ -3,8 +3,14 @@
 import polars as pl
 import pytest
 
-from discreet.protect.sample_and_anonymize import SampleAndAnonymize, _Choice
-from discreet.protect.sampling_privacy import delta_of, highest_rate, smallest_k, telling_share
+from discreet.protect.sample_and_anonymize import (
+    SampleAndAnonymize,
+    _Choice,
+    delta_of,
+    highest_rate,
+    smallest_k,
+    telling_share,
+)
 
 SMALLEST = {
     0.9: {"max": 44, 0.5: 30, 0.4: 21, 0.3: 15, 0.2: 10},

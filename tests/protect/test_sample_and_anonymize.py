@@ -11,8 +11,15 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.dp import Stream, rational_epsilon, seeded_words
 from discreet.microdata import Metadata
 from discreet.protect.plan import Plan
-from discreet.protect.sample_and_anonymize import SampleAndAnonymize, _Choice
-from discreet.protect.sampling_privacy import delta_of, highest_rate, sampling_plan, smallest_k, telling_share
+from discreet.protect.sample_and_anonymize import (
+    SampleAndAnonymize,
+    _Choice,
+    delta_of,
+    highest_rate,
+    sampling_plan,
+    smallest_k,
+    telling_share,
+)
 
 AGES = {"age": Hierarchy.intervals([10, 50])}
 

@@ -35,7 +35,7 @@ from discreet.protect.regression_synthesis import RegressionSynthesis as Regress
 from discreet.protect.regression_synthesis import Shuffle as Shuffle
 from discreet.protect.robin_hood import RobinHood as RobinHood
 from discreet.protect.sample_and_anonymize import SampleAndAnonymize as SampleAndAnonymize
-from discreet.protect.sampling_privacy import sampling_plan as sampling_plan
+from discreet.protect.sample_and_anonymize import sampling_plan as sampling_plan
 from discreet.protect.spectral import SpectralAnonymize as SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound as StochasticRound
 from discreet.protect.top_and_bottom_coding import TopBottomCode as TopBottomCode
