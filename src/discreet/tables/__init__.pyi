@@ -10,11 +10,11 @@ from discreet.tables.count_synthesis import NegativeBinomialSynthesis as Negativ
 from discreet.tables.count_synthesis import PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis
 from discreet.tables.count_synthesis import PoissonSynthesis as PoissonSynthesis
 from discreet.tables.count_synthesis import expanded as expanded
+from discreet.tables.count_synthesis import fit_log_linear as fit_log_linear
 from discreet.tables.dimension import Dimension as Dimension
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
 from discreet.tables.invariants import invariant_violations as invariant_violations
-from discreet.tables.log_linear_tables import fit_log_linear as fit_log_linear
 from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as MultinomialDirichletSynthesis
 from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
 from discreet.tables.noisy_counts import epsilon_meaning as epsilon_meaning
