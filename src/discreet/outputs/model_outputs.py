@@ -190,7 +190,7 @@ def checked_sklearn(
     if others is not None:
         if outcome is None:
             raise ParameterError("To attack the model its outcomes are needed: give y beside X.")
-        from discreet.outputs.model_attacks import membership_finding
+        from discreet.outputs.checks.models_and_tests import membership_finding
 
         found = membership_finding(model, regressors, outcome, others)
         draft = replace(draft, checked=draft.checked.with_more([found]))
@@ -242,7 +242,7 @@ def _sklearn_draft(
         else {}
     )
     table = pl.DataFrame({"setting": list(settings), "value": list(settings.values())})
-    from discreet.outputs.model_attacks import structure_findings
+    from discreet.outputs.checks.models_and_tests import structure_findings
 
     findings = [
         Finding("not covered", barn, "review", reason),
