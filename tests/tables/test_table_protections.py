@@ -33,7 +33,7 @@ from discreet.tables import (
     replication_audit,
     unit_concentration,
 )
-from discreet.tables.count_laws import NegativeBinomial, PoissonInverseGaussian
+from discreet.tables.mixed_poisson import NegativeBinomial, PoissonInverseGaussian
 from discreet.tables.random_rounding import round_to_base
 
 SECRET = "a secret of at least sixteen bytes"

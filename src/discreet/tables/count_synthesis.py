@@ -22,7 +22,7 @@ from discreet.dp.entropy import Stream
 from discreet.formula import parsed
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.tables import poisson
-from discreet.tables.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian, epsilon_of
+from discreet.tables.mixed_poisson import MixedPoisson, NegativeBinomial, PoissonInverseGaussian, epsilon_of
 from discreet.tables.table_cells import possible_cells
 from discreet.tables.table_protection import (
     SEVERAL_DRAWS,
