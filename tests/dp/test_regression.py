@@ -15,8 +15,7 @@ from discreet.core.errors import DiscreetError, InputError, ParameterError
 from discreet.dp import regression_kernels
 from discreet.dp.linear_regression import _Sums
 from discreet.dp.noisy_gradients import Slopes, drawn_records
-from discreet.dp.objective_perturbation import KERNELS, CheckLoss
-from discreet.dp.regression_records import read_records
+from discreet.dp.regression_records import KERNELS, CheckLoss, read_records
 
 BOUNDS = {"a": (-5, 5)}
 
@@ -406,7 +405,7 @@ def test_a_record_far_from_all_others_does_not_keep_the_fit_from_settling():
 
 
 def test_a_fit_that_does_not_settle_gives_its_best_place_and_says_what_was_spent(monkeypatch):
-    monkeypatch.setattr("discreet.dp.objective_perturbation._STEPS", 1)
+    monkeypatch.setattr("discreet.dp.private_fits._NEWTON_STEPS", 1)
     ledger = dp.Ledger(epsilon=1.0)
     found = dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.75, ledger=ledger)
     assert found.figures["converged"] is False
@@ -424,7 +423,7 @@ def test_what_is_refused_after_it_was_paid_for_says_what_was_spent(monkeypatch):
     def refused(*_args, **_kwargs):
         raise InputError("The walk was cut short.")
 
-    monkeypatch.setattr("discreet.dp.objective_perturbation.minimizer", refused)
+    monkeypatch.setattr("discreet.dp.private_fits.minimizer", refused)
     ledger = dp.Ledger(epsilon=1.0)
     with pytest.raises(InputError, match=r"cut short\. epsilon = 0.5 was spent"):
         dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.5, ledger=ledger)

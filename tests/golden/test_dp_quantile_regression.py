@@ -15,7 +15,7 @@ from scipy.stats import expon, norm
 
 from discreet import Microdata, dp
 from discreet.core.errors import ParameterError
-from discreet.dp.objective_perturbation import HIGHEST, KERNELS
+from discreet.dp.regression_records import HIGHEST, KERNELS
 
 AT_THREE_TENTHS = {
     "logistic": (0.368744, 0.145656, 0.457568),

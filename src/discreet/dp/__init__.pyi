@@ -26,7 +26,6 @@ from discreet.dp.mechanisms import gaussian as gaussian
 from discreet.dp.mechanisms import laplace as laplace
 from discreet.dp.mechanisms import local_laplace as local_laplace
 from discreet.dp.mechanisms import randomized_response as randomized_response
-from discreet.dp.objective_perturbation import smoothed_check_loss as smoothed_check_loss
 from discreet.dp.private_tables import histogram as histogram
 from discreet.dp.private_tables import table as table
 from discreet.dp.quantile_regression import quantile_regression as quantile_regression
@@ -35,6 +34,7 @@ from discreet.dp.queries import mean as mean
 from discreet.dp.queries import quantiles as quantiles
 from discreet.dp.queries import total as total
 from discreet.dp.queries import variance as variance
+from discreet.dp.regression_records import smoothed_check_loss as smoothed_check_loss
 from discreet.dp.samplers import cube_noise as cube_noise
 from discreet.dp.samplers import discrete_gaussian as discrete_gaussian
 from discreet.dp.samplers import discrete_laplace as discrete_laplace

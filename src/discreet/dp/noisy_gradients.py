@@ -24,8 +24,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.calibration import rational_epsilon
 from discreet.dp.entropy import Words, chosen_privately
-from discreet.dp.objective_perturbation import CheckLoss, minimizer, smoothed_check_loss
-from discreet.dp.regression_records import Design
+from discreet.dp.regression_records import CheckLoss, Design, smoothed_check_loss
 from discreet.dp.samplers import LARGEST_VARIANCE, discrete_gaussian, discrete_laplace
 
 Proper = Literal["ridge", "box"]
@@ -115,18 +114,18 @@ def drawn_by_walking(
     design: Design,
     loss: CheckLoss,
     rate: float,
+    start: Floats,
     *,
     ridge: float,
     box: float,
     steps: int | None,
     rng: np.random.Generator,
 ) -> Walked:
-    """Draw coefficients by Metropolis walks for exp(-rate |gradient|), of a length that no record decides."""
+    """Draw coefficients by Metropolis walks for exp(-rate |gradient|) from a fit, of a length no record decides."""
     from discreet.dp.regression_kernels import loss_and_slopes, walk
 
     many, terms = design.x.shape
     length = steps or min(_STEPS, max(_MOST_TERMS_OF_A_WALK // (many * terms * _CHAINS), 100))
-    start = minimizer(design, loss, ridge=ridge).theta
     _, _, bend = loss_and_slopes(start, design.x, design.y, design.weights, *loss.numbers)
     bend = bend + (ridge + 1e-9 * (1 + np.trace(bend))) * np.eye(terms)
     # The gradient has noise of the size 1 / rate; the curvature says what that is in coefficients.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,15 +12,21 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.randomness import fresh_seed, generator
-from discreet.dp import noisy_gradients, objective_perturbation
+from discreet.dp import noisy_gradients
 from discreet.dp.calibration import rational_epsilon, subsampled_gaussian_noise, zcdp_from
 from discreet.dp.mechanisms import words_of
-from discreet.dp.objective_perturbation import CheckLoss, Kernel
-from discreet.dp.regression_records import INTERCEPT, Design
+from discreet.dp.regression_records import INTERCEPT, CheckLoss, Design, Kernel
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
 Calibration = Literal["accountant", "closed-form"]
 _STEPS = 1000
+_NEWTON_STEPS = 200
+_HALVINGS = 60
+_TOLERANCE = 1e-8  # of the gradient, for every record, in what one record can add
+_ROUGHLY = 1e-3  # the same before the last stage
+_STAGES, _WIDER = 5, 4.0  # bandwidths before the one that was asked for, and how much wider each is
+_FLATTER = 0.5  # how steep a step may end, as a share of how steep it began
+_SMALLEST = 1e-300
 _START = 120
 """The first gradient and every choice of adaptive descent get what zero-concentrated privacy has for epsilon/120."""
 
@@ -97,12 +103,12 @@ def prepared(mechanism: Mechanism, design: Design, tau: float, asked: Settings) 
 
 def _opm(design: Design, tau: float, asked: Settings) -> Prepared:
     loss = asked.loss(tau)
-    found = objective_perturbation.constants(design, loss, asked.epsilon, asked.delta, replace=asked.replace)
+    found = _opm_constants(design, loss, asked.epsilon, asked.delta, replace=asked.replace)
 
     def draw() -> tuple[Floats, dict[str, Any]]:
         # Once, before anything is fitted: noise that is drawn again in every evaluation hides nothing.
-        term = objective_perturbation.linear_noise(found, len(design.terms), asked.rng(tau))
-        least = objective_perturbation.minimizer(design, loss, ridge=found["Lambda"], term=term)
+        term = _linear_noise(found, len(design.terms), asked.rng(tau))
+        least = minimizer(design, loss, ridge=found["Lambda"], term=term)
         return least.theta, {"converged": least.converged}
 
     return Prepared(tau, found, _ARITHMETIC, draw)
@@ -133,6 +139,7 @@ def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
             design,
             loss,
             asked.epsilon / (2 * found["Delta"]),
+            minimizer(design, loss, ridge=found["omega"]).theta,
             ridge=found["omega"],
             box=float(asked.theta_bound) if asked.proper == "box" else 0.0,
             steps=asked.steps,
@@ -235,7 +242,7 @@ def _nonprivate(design: Design, tau: float, asked: Settings) -> Prepared:
             )
 
     def draw() -> tuple[Floats, dict[str, Any]]:
-        least = objective_perturbation.minimizer(design, asked.loss(tau))
+        least = minimizer(design, asked.loss(tau))
         if not least.converged:
             raise InputError(
                 "The fit without noise did not settle: the loss has no least place, or one that double precision "
@@ -254,3 +261,115 @@ _PREPARING: dict[str, Callable[[Design, float, Settings], Prepared]] = {
     "agd": _agd,
     "nonprivate": _nonprivate,
 }
+
+
+# Objective perturbation: fit a smooth loss to which one random linear term was added (Chaudhuri, Monteleoni and
+# Sarwate 2011; Kifer, Smith and Thakurta 2012). The minimizer of
+#
+#     sum of losses + (Lambda / 2) |theta|² + b' theta
+#
+# is private because b hides what one record adds to the gradient (a factor of e^(epsilon/2) at most) and the ridge
+# bounds what it adds to the curvature: a determinant changes by the factor 1 + lambda / Lambda at most, and Lambda =
+# 2 lambda / epsilon makes that less than e^(epsilon/2). The proof is about real numbers and the exact minimizer; b and
+# the minimizer are floating-point numbers here, so no guarantee is claimed.
+
+
+Objective = tuple[Design, CheckLoss, float, Floats]
+
+
+def _opm_constants(
+    design: Design, loss: CheckLoss, epsilon: float, delta: float, *, replace: bool
+) -> dict[str, float]:
+    """The numbers that the noise and the ridge follow from; all of them are public."""
+    curvature = loss.curvature * design.length**2 * design.max_weight
+    zeta = loss.slope * design.length * design.max_weight
+    moved = 2 * zeta if replace else zeta
+    found = {"B": design.length, "lambda": curvature, "Lambda": 2 * curvature / epsilon, "zeta": zeta}
+    if delta:
+        found["sigma"] = moved * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
+    else:
+        found["scale"] = 2 * moved / epsilon
+    return found
+
+
+def _linear_noise(found: dict[str, float], terms: int, rng: np.random.Generator) -> Floats:
+    """The one random term: of gamma length in a random direction, or normal."""
+    direction = rng.standard_normal(terms)
+    if "sigma" in found:
+        return found["sigma"] * direction
+    return rng.gamma(terms, found["scale"]) * direction / np.linalg.norm(direction)
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where the search ended, and whether the gradient is as small there as was asked for."""
+
+    theta: Floats
+    converged: bool
+
+
+def minimizer(design: Design, loss: CheckLoss, *, ridge: float = 0.0, term: Floats | None = None) -> Minimum:
+    """Find the coefficients where the smoothed loss, a ridge and a linear term are least.
+
+    The bandwidth shrinks in stages to the one that was asked for, and every stage starts where the one before it ended:
+    with a narrow bandwidth the loss is all but flat far from its minimum, and steps that start there lead nowhere. The
+    stages are the same for all data.
+    """
+    linear = np.zeros(len(design.reach)) if term is None else term
+    theta = np.zeros(len(design.reach))
+    for wide in range(_STAGES, 0, -1):
+        stage = replace(loss, h=loss.h * _WIDER**wide)
+        theta = _settled(theta, design, stage, ridge, linear, enough=_ROUGHLY).theta
+    return _settled(theta, design, loss, ridge, linear, enough=_TOLERANCE)
+
+
+def _settled(
+    theta: Floats, design: Design, loss: CheckLoss, ridge: float, linear: Floats, *, enough: float
+) -> Minimum:
+    """Take damped Newton steps until the gradient is small; keep the place where it was smallest."""
+    # What one record can add: to each term, or in all where a ridge holds every coefficient alike.
+    reach = np.full(len(theta), design.length) if ridge else design.reach
+    unit = np.maximum(reach * design.max_weight, _SMALLEST)
+    enough *= max(len(design.y), 1)
+    slope, bend = _at(theta, design, loss, ridge, linear)
+    best, least = theta, math.inf
+    for _ in range(_NEWTON_STEPS):
+        size = float(np.linalg.norm(slope / unit))
+        if size < least:
+            best, least = theta, size
+        if size <= enough or not math.isfinite(size):
+            break
+        scaled = bend / np.outer(unit, unit)
+        # Without a ridge the loss may be flat where no record is near, and a bare Newton step would not end.
+        flat = 1e-10 * (np.trace(scaled) / len(theta) + len(design.y) * 1e-6)
+        step = np.linalg.solve(scaled + flat * np.eye(len(theta)), slope / unit) / unit
+        theta, slope, bend = _along(step, theta, slope, (design, loss, ridge, linear))
+    return Minimum(best, least <= enough)
+
+
+def _along(step: Floats, theta: Floats, slope: Floats, objective: Objective) -> tuple[Floats, Floats, Floats]:
+    """Go along a step until the objective has stopped to fall steeply and does not rise yet.
+
+    Only slopes decide. The objective itself is a sum in which one record far away hides the digits of all others, while
+    what one record adds to a slope is bounded; and a convex objective falls wherever it has not begun to rise.
+    """
+    fall = float(step @ slope)
+    low, high, length = 0.0, math.inf, 1.0
+    for _ in range(_HALVINGS):
+        ahead = theta - length * step
+        there, bend = _at(ahead, *objective)
+        left = float(step @ there)
+        if abs(left) <= _FLATTER * fall:
+            break
+        low, high = (length, high) if left > 0 else (low, length)
+        length = 2 * low if math.isinf(high) else (low + high) / 2
+    return ahead, there, bend
+
+
+def _at(
+    theta: Floats, design: Design, loss: CheckLoss, ridge: float, linear: Floats
+) -> tuple[Floats, Floats]:
+    from discreet.dp.regression_kernels import loss_and_slopes
+
+    _, slope, bend = loss_and_slopes(theta, design.x, design.y, design.weights, *loss.numbers)
+    return slope + ridge * theta + linear, bend + ridge * np.eye(len(theta))

@@ -25,10 +25,17 @@ from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_
 from discreet.dp.costs import Adjacency, Spend
 from discreet.dp.ledger import Ledger
 from discreet.dp.noisy_gradients import Proper
-from discreet.dp.objective_perturbation import Kernel, checked_quantile, checked_smoothing
 from discreet.dp.private_fits import Calibration, Mechanism, Settings, prepared
 from discreet.dp.queries import Ask
-from discreet.dp.regression_records import Bounds, Design, Missing, read_records
+from discreet.dp.regression_records import (
+    Bounds,
+    Design,
+    Kernel,
+    Missing,
+    checked_quantile,
+    checked_smoothing,
+    read_records,
+)
 from discreet.engine import like
 from discreet.microdata import Microdata
 

@@ -300,11 +300,9 @@ def _text(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckRes
     return CheckResult(findings), facts, grids
 
 
-# Judge the tables of a finished file by what their names and numbers say, and tell them from lists of people.
-#
-# Every number is held against the rules of the statbarn that its name (or that of its row) puts it into: counts and
-# shares as frequencies, minima and maxima as endpoints, quantiles by the people between them, numbers at risk as survival
-# tables. What cannot be judged from the file is left to a human.
+# Every number of a table is held against the rules of the statbarn that its name (or that of its row) puts it into:
+# counts and shares as frequencies, minima and maxima as endpoints, quantiles by the people between them, numbers at
+# risk as survival tables. What cannot be judged from the file is left to a human.
 
 
 MOST_ROWS = 500
@@ -396,7 +394,7 @@ def _left_over(view: View, something: bool) -> list[Finding]:
         found.append(Finding("other numbers", "d", "review", reason))
     if not view.counts and not something and not found:
         reason = (
-            "No column looks like counts of people, so the table cannot be judged by itview. A human looks."
+            "No column looks like counts of people, so the table cannot be judged by itself. A human looks."
         )
         found.append(Finding("no counts", "a", "review", reason))
     if len(sheet.texts) > MOST_ROWS:

@@ -21,7 +21,12 @@ from discreet.engine import collect
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
-from discreet.outputs.checks.models_and_tests import check_dof, check_model
+from discreet.outputs.checks.models_and_tests import (
+    check_dof,
+    check_model,
+    membership_finding,
+    structure_findings,
+)
 from discreet.outputs.output import Draft
 from discreet.outputs.output_cells import entered
 from discreet.outputs.output_policy import OutputPolicy
@@ -190,8 +195,6 @@ def checked_sklearn(
     if others is not None:
         if outcome is None:
             raise ParameterError("To attack the model its outcomes are needed: give y beside X.")
-        from discreet.outputs.checks.models_and_tests import membership_finding
-
         found = membership_finding(model, regressors, outcome, others)
         draft = replace(draft, checked=draft.checked.with_more([found]))
     matrix, names = _matrix(regressors)
@@ -242,8 +245,6 @@ def _sklearn_draft(
         else {}
     )
     table = pl.DataFrame({"setting": list(settings), "value": list(settings.values())})
-    from discreet.outputs.checks.models_and_tests import structure_findings
-
     findings = [
         Finding("not covered", barn, "review", reason),
         *structure_findings(model, regressors, outcome, policy),

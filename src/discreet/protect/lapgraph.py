@@ -372,11 +372,9 @@ def _top(places: Integers, values: Integers, wanted: int, words: Words) -> Integ
     return np.sort(np.concatenate([sure, doubt[np.argsort(lots, kind="stable")[: wanted - len(sure)]]]))
 
 
-# Which of very many places hold a rare event? Drawn by the gaps between them, with exactly the law of single coins.
-#
-# A coin of chance p is thrown for every one of 10^11 places, and only the few that come up are wanted. The gaps between
-# them are geometric: at least k coins fail before one comes up with chance (1 - p)^k, so a gap is a waiting time of rate
-# -log(1 - p) (`waiting_steps`), and no law of a proof is bent by rounding.
+# A coin of chance p is tossed for every one of 10^11 places, and only the few that come up are wanted. The gaps between
+# them are geometric: at least k coins fail before one comes up with chance (1 - p)^k, so a gap is a waiting time of
+# rate -log(1 - p) (`waiting_steps`), and no law of a proof is bent by rounding.
 
 
 Chance = Callable[[Context], Decimal]

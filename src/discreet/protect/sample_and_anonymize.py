@@ -393,11 +393,9 @@ def _as_text(column: pl.Series, *, top: bool = False) -> pl.Series:
     return canonical_text(column.fill_nan(None) if column.dtype.is_float() else column).alias(column.name)
 
 
-# How large must classes be when only a random sample is released, so that nobody's part in it shows?
-#
 # A Bernoulli sample, generalized in a way that does not depend on it, of which only classes of at least k records are
 # released, is (epsilon, delta)-differentially private if k is large enough (Li, Qardaji, Su 2012; Bild, Kuhn, Prasser
-# 2018). This module finds the smallest such k, exactly.
+# 2018). The smallest such k is found exactly.
 
 
 _CAUTION = 1 + 1e-9

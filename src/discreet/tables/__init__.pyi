@@ -6,8 +6,6 @@ from discreet.tables.cell_key import CellKey as CellKey
 from discreet.tables.cell_key import PerturbationTable as PerturbationTable
 from discreet.tables.cell_key import perturbation_table as perturbation_table
 from discreet.tables.controlled_rounding import ControlledRounding as ControlledRounding
-from discreet.tables.count_synthesis import NegativeBinomialSynthesis as NegativeBinomialSynthesis
-from discreet.tables.count_synthesis import PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis
 from discreet.tables.count_synthesis import PoissonSynthesis as PoissonSynthesis
 from discreet.tables.count_synthesis import expanded as expanded
 from discreet.tables.count_synthesis import fit_log_linear as fit_log_linear
@@ -15,6 +13,8 @@ from discreet.tables.dimension import Dimension as Dimension
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
 from discreet.tables.invariants import invariant_violations as invariant_violations
+from discreet.tables.mixed_poisson import NegativeBinomialSynthesis as NegativeBinomialSynthesis
+from discreet.tables.mixed_poisson import PoissonInverseGaussianSynthesis as PoissonInverseGaussianSynthesis
 from discreet.tables.noisy_counts import MultinomialDirichletSynthesis as MultinomialDirichletSynthesis
 from discreet.tables.noisy_counts import NoisyCounts as NoisyCounts
 from discreet.tables.noisy_counts import epsilon_meaning as epsilon_meaning

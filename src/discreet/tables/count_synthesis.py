@@ -1,4 +1,4 @@
-"""Synthetic tables of counts: inner cells are drawn anew around their counts, and margins are sums of the draws."""
+"""Synthetic tables of counts: inner cells are drawn anew around counts or a model of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from discreet.dp.entropy import Stream
 from discreet.formula import parsed
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.tables import poisson
-from discreet.tables.mixed_poisson import MixedPoisson, NegativeBinomial, PoissonInverseGaussian, epsilon_of
 from discreet.tables.table_cells import possible_cells
 from discreet.tables.table_protection import (
     SEVERAL_DRAWS,
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
 
 Domain = Literal["public", "observed"]
 _INFLATED = 0.05
-_SMALL_DELTA = 1e-6
+SMALL_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
-class _CountSynthesis(TableProtection):
+class CountSynthesis(TableProtection):
     """What the syntheses of counts share: pseudocounts, the model of the means, copies, and honest words."""
 
     alpha: Annotated[float, AtLeast(0)] | None = None
@@ -177,7 +176,7 @@ class _CountSynthesis(TableProtection):
         warning = (
             ". Such a delta is not acceptable as a chance of failure by the usual standards, which ask for less than "
             "one in the number of people"
-            if delta > _SMALL_DELTA * 1.001
+            if delta > SMALL_DELTA * 1.001
             else ""
         )
         covers = (
@@ -237,10 +236,8 @@ def scaled_to(counts: Integers, total: int) -> Integers:
     return np.asarray(whole, dtype=np.int64)
 
 
-# Log-linear models of a table of counts, fitted by iterative proportional fitting.
-#
-# A model is named by the margins it keeps: ``"age*sex + region"`` lets age and sex depend on each other and region stand
-# alone. Fitted counts have exactly these margins, and no further structure.
+# A log-linear model is named by the margins it keeps: ``"age*sex + region"`` lets age and sex depend on each other and
+# region stand alone. Fitted counts have exactly these margins, and no further structure.
 
 
 @dataclass(frozen=True)
@@ -327,7 +324,7 @@ def _margin(table: Table, margin: Sequence[str], counts: Floats) -> GroupMargin:
 
 
 @dataclass(frozen=True)
-class PoissonSynthesis(_CountSynthesis):
+class PoissonSynthesis(CountSynthesis):
     """Draw every cell of a table of counts from a Poisson law around its count.
 
     It protects against learning any single count: every published number is a random draw.
@@ -411,7 +408,7 @@ class PoissonSynthesis(_CountSynthesis):
     def accounted(self, alpha: float) -> dict[str, float]:
         """Both definitions of delta, at the epsilon of one table."""
         if self.epsilon is None:
-            epsilon = poisson.epsilon(alpha, _SMALL_DELTA)
+            epsilon = poisson.epsilon(alpha, SMALL_DELTA)
         else:
             epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
         return {
@@ -419,129 +416,6 @@ class PoissonSynthesis(_CountSynthesis):
             "delta": poisson.delta(alpha, epsilon, guarantee="tight"),
             "delta_probabilistic": poisson.delta(alpha, epsilon),
         }
-
-
-@dataclass(frozen=True)
-class _MixedSynthesis(_CountSynthesis):
-    """Syntheses whose law has a dispersion as well."""
-
-    dispersion: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.law()
-
-    @abstractmethod
-    def law(self) -> MixedPoisson:
-        """The law of the counts."""
-
-    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Integers:
-        """Draw counts of this law."""
-        return self.law().draw(means + alpha, stream())
-
-    def variance(self, means: Floats) -> Floats:
-        """Poisson's variance and that of the random factors."""
-        return means + self.dispersion * means**2
-
-    def pseudocount(self) -> float:
-        """The alpha given, else one that reaches the wanted guarantee."""
-        if self.alpha is not None:
-            return float(self.alpha)
-        assert self.epsilon is not None
-        assert self.delta is not None
-        return self.law().calibrate(self.epsilon / self.copies, self.delta / self.copies)
-
-    def accounted(self, alpha: float) -> dict[str, float]:
-        """The tight delta, worked out from the chances of the law."""
-        if self.epsilon is None:
-            epsilon = epsilon_of(self.law(), alpha, _SMALL_DELTA)
-        else:
-            epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
-        return {"epsilon": epsilon, "delta": self.law().delta(alpha, epsilon)}
-
-
-@dataclass(frozen=True)
-class NegativeBinomialSynthesis(_MixedSynthesis):
-    """Draw every cell of a table of counts from a negative binomial law around its count.
-
-    It protects against learning any single count, large ones included: every published number is a random draw.
-
-    As `PoissonSynthesis`, with a second dial: the variance of a cell of mean m is m + dispersion * m², so that large
-    cells, which Poisson leaves nearly as they are, move as well.
-
-    Parameters
-    ----------
-    alpha, epsilon, delta, model, domain, copies, total, accept_no_guarantee
-        As in `PoissonSynthesis`.
-    dispersion
-        The variance of the random factor of mean 1 that every mean is multiplied by; at least 0.001.
-
-    Notes
-    -----
-    The factors are drawn in floating point, so that no guarantee is claimed; ``figures`` has the epsilon and delta that
-    the law would keep.
-
-    What it costs
-    -------------
-    All cells move, large ones by a share of about the root of the dispersion.
-
-    When not to use it
-    ------------------
-    Do not use it where totals must be close: margins are sums of cells that all moved.
-
-    Examples
-    --------
-    >>> from discreet.tables import Table
-    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
-    >>> result = NegativeBinomialSynthesis(alpha=1, epsilon=2, dispersion=0.1).apply(table, seed=1)
-    >>> result.guarantee is None, round(result.figures["delta"], 4)
-    (True, 0.0234)
-    """
-
-    def law(self) -> MixedPoisson:
-        """The negative binomial law."""
-        return NegativeBinomial(self.dispersion)
-
-
-@dataclass(frozen=True)
-class PoissonInverseGaussianSynthesis(_MixedSynthesis):
-    """Draw every cell of a table of counts from a Poisson-inverse-Gaussian law around its count.
-
-    It protects against learning any single count, large ones included: every published number is a random draw.
-
-    As `NegativeBinomialSynthesis`, with factors of an inverse Gaussian law, whose rare large ones are larger.
-
-    Parameters
-    ----------
-    alpha, epsilon, delta, model, domain, copies, total, accept_no_guarantee
-        As in `PoissonSynthesis`.
-    dispersion
-        The variance of the random factor of mean 1; at least 0.001.
-
-    Notes
-    -----
-    No guarantee is claimed, as in `NegativeBinomialSynthesis`.
-
-    What it costs
-    -------------
-    All cells move, a few of them much further than with the negative binomial.
-
-    When not to use it
-    ------------------
-    Do not use it where totals must be close: margins are sums of cells that all moved.
-
-    Examples
-    --------
-    >>> from discreet.tables import Table
-    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
-    >>> made = PoissonInverseGaussianSynthesis(alpha=1, domain="observed").apply(table, seed=1)
-    >>> made.guarantee is None, made.table.cells.height
-    (True, 3)
-    """
-
-    def law(self) -> MixedPoisson:
-        """The Poisson-inverse-Gaussian law."""
-        return PoissonInverseGaussian(self.dispersion)
 
 
 @checked

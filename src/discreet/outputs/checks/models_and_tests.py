@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.attack.model_membership_inference import model_membership
-from discreet.attack.structural_attack import model_structure
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
 from discreet.core.wording import percent
@@ -350,7 +348,7 @@ def check_test(
     return found if counts is None else found.with_more(check_counts(counts, policy).findings)
 
 
-# May a trained model leave the safe setting? What it holds of people, and whether it gives away who they are.
+# A trained model: what it holds of people, and whether it gives away who they are.
 
 
 _SEED = 0  # the same model is judged the same each time
@@ -360,6 +358,8 @@ _BLACK_BOX = 0.05
 
 def structure_findings(model: Any, X: Any, y: Any, policy: OutputPolicy) -> list[Finding]:
     """Read the model: records it carries, leaves of few people, too few degrees of freedom."""
+    from discreet.attack.structural_attack import model_structure
+
     found: Mapping[str, Any] = model_structure(model, X, y, threshold=policy.threshold).figures
     said = []
     if found["memorized_rows"]:
@@ -405,6 +405,8 @@ def structure_findings(model: Any, X: Any, y: Any, policy: OutputPolicy) -> list
 
 def membership_finding(model: Any, X: Any, y: Any, others: tuple[Any, Any]) -> Finding:
     """Attack the model with people it was not trained on: are members recognized?"""
+    from discreet.attack.model_membership_inference import model_membership
+
     found = model_membership(model, X, y, others=others, seed=_SEED)
     told: Mapping[str, Any] = found.figures
     low, high = told["risk_low"], told["risk_high"]
