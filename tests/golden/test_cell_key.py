@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.tables import cell_key
+from discreet.tables import perturbation_table
 
 
 def test_the_row_of_a_true_count_of_one_is_that_of_ptable():
-    row = cell_key(D=5, V=3, js=2).row(1)
+    row = perturbation_table(D=5, V=3, js=2).row(1)
     expected = {0: 0.7344695, 3: 0.1367202, 4: 0.0727963, 5: 0.0374296, 6: 0.0185844}
     assert row.keys() == expected.keys()
     for result, chance in expected.items():
@@ -18,7 +18,7 @@ def test_the_row_of_a_true_count_of_one_is_that_of_ptable():
 
 @pytest.mark.parametrize(("D", "V", "js"), [(5, 3, 2), (4, 2.5, 1), (8, 4, 0), (10, 9, 3)])
 def test_every_row_has_mean_zero_the_variance_and_no_forbidden_result(D, V, js):
-    table = cell_key(D, V, js)
+    table = perturbation_table(D, V, js)
     assert table.row(0) == {0: 1.0}
     for count in range(1, len(table.chances)):
         row = table.row(count)
@@ -32,7 +32,7 @@ def test_every_row_has_mean_zero_the_variance_and_no_forbidden_result(D, V, js):
 
 
 def test_large_counts_share_a_symmetric_row():
-    table = cell_key(5, 3, 2)
+    table = perturbation_table(5, 3, 2)
     row = np.array(list(table.row(500).values()))
     assert row == pytest.approx(row[::-1])
     assert [result - 500 for result in table.row(500)] == list(range(-5, 6))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.errors import ColumnError, InputError, ParameterError
-from discreet.tables import invariant_violations, noisy_counts
+from discreet.tables import epsilon_meaning, invariant_violations
 
 PEOPLE = pl.DataFrame(
     {
@@ -125,9 +125,9 @@ def test_what_cannot_be_checked_is_refused_with_the_way_out():
 
 
 def test_no_privacy_loss_teaches_nothing_and_a_huge_one_excludes_nothing():
-    assert noisy_counts(0).value == 0.5
-    assert noisy_counts(0, prior=0.01).value == pytest.approx(0.01)
-    sure = noisy_counts(1e6)
+    assert epsilon_meaning(0).value == 0.5
+    assert epsilon_meaning(0, prior=0.01).value == pytest.approx(0.01)
+    sure = epsilon_meaning(1e6)
     assert sure.value == 1.0
     assert sure.figures["odds"] == float("inf")
 
@@ -135,7 +135,7 @@ def test_no_privacy_loss_teaches_nothing_and_a_huge_one_excludes_nothing():
 @settings(max_examples=examples(50), deadline=None)
 @given(st.floats(0, 8), st.floats(0.001, 0.999))
 def test_the_odds_of_a_belief_move_by_the_factor_of_epsilon(epsilon, prior):
-    row = noisy_counts(epsilon, prior=prior).detail["epsilons"].row(0, named=True)
+    row = epsilon_meaning(epsilon, prior=prior).detail["epsilons"].row(0, named=True)
     before = prior / (1 - prior)
     assert row["posterior"] / (1 - row["posterior"]) == pytest.approx(before * row["odds"], rel=1e-3)
     assert row["lowest"] / (1 - row["lowest"]) == pytest.approx(before / row["odds"], rel=1e-6)
@@ -143,6 +143,6 @@ def test_the_odds_of_a_belief_move_by_the_factor_of_epsilon(epsilon, prior):
 
 def test_bad_epsilons_and_priors_are_refused():
     with pytest.raises(ParameterError, match="none of them negative"):
-        noisy_counts([1.0, -1.0])
+        epsilon_meaning([1.0, -1.0])
     with pytest.raises(ParameterError, match="strictly between 0 and 1"):
-        noisy_counts(1.0, prior=1.0)
+        epsilon_meaning(1.0, prior=1.0)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from discreet.core.arrays import Floats, Integers, numbers_of
 from discreet.core.constraints import AtLeast, Share
@@ -67,7 +68,7 @@ class GraphConvolution:
             hidden = mixing @ (hidden @ weight)
             if layer < len(self.weights) - 1:
                 hidden = np.maximum(hidden, 0.0)
-        return _softmax(hidden)
+        return np.asarray(softmax(hidden, axis=1))
 
 
 def square_matrix(graph: Any, name: str) -> Any:
@@ -161,7 +162,7 @@ def train_graph_convolution(
             h = mixing @ (inputs[-1][0] @ weight)
             if layer < len(weights) - 1:
                 h = np.maximum(h, 0.0)
-        back = np.where(used[:, None], _softmax(h) - target, 0.0) / used.sum()
+        back = np.where(used[:, None], softmax(h, axis=1) - target, 0.0) / used.sum()
         for layer in range(len(weights) - 1, -1, -1):
             pushed = mixing.T @ back
             gradient = inputs[layer][0].T @ pushed + decay * weights[layer]
@@ -256,8 +257,3 @@ class LocalService:
 
     def _told(self, shown: Floats) -> Floats:
         return shown if self.decimals is None else np.round(shown, self.decimals)
-
-
-def _softmax(numbers: Floats) -> Floats:
-    shifted = np.exp(numbers - numbers.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))

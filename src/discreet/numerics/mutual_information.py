@@ -15,6 +15,18 @@ from discreet.core.arrays import Floats, Integers
 _DENSE = 100_000
 
 
+def count_entropy(counts: Floats) -> float:
+    """Entropy of counts or shares, in nats; empty cells add nothing.
+
+    Examples
+    --------
+    >>> round(count_entropy(np.array([5.0, 5.0, 0.0])), 6)
+    0.693147
+    """
+    shares = counts[counts > 0] / counts.sum()
+    return abs(float((shares * np.log(shares)).sum()))
+
+
 def entropy(codes: Integers, levels: int, weights: Floats | None = None) -> float:
     """Entropy of a coded column, in nats.
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import narwhals as nw
 import numpy as np
 import polars as pl
+from scipy.special import softmax
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
@@ -242,8 +243,7 @@ def zayatz(sizes: Sizes) -> Estimate:
 
     f, j = sizes.size[:, None], sizes.size[None, :]
     logs = np.log(sizes.classes)[None, :] + choose(j, f) + choose(people - j, n - f)
-    chance = np.exp(logs - logs.max(axis=1, keepdims=True))
-    chance /= chance.sum(axis=1, keepdims=True)
+    chance = softmax(logs, axis=1)
     risk = float((sizes.size * sizes.classes * (chance / j).sum(axis=1)).sum() / n)
     if not sizes.uniques:
         return Estimate("zayatz", risk=risk, stays_unique=0.0)

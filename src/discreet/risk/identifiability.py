@@ -23,6 +23,7 @@ from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
+from discreet.numerics.mutual_information import count_entropy
 from discreet.pairs.side_by_side import check_categorical, column_caveats, compared_columns, tables_of
 from discreet.risk.equivalence_classes import records_only
 
@@ -255,8 +256,8 @@ def column_entropy(column: pl.Series, as_category: bool = False) -> float:
             bins = int(min(np.ceil(bins), len(values)))
             if known.n_unique() > bins:
                 counts = np.histogram(values, bins=max(bins, 1))[0].astype(np.float64)
-                return _entropy(np.append(counts, column.null_count()))
-    return _entropy(column.unique_counts().to_numpy().astype(np.float64))
+                return count_entropy(np.append(counts, column.null_count()))
+    return count_entropy(column.unique_counts().to_numpy().astype(np.float64))
 
 
 def identifiability_caveats(found: Identified) -> list[str]:
@@ -282,8 +283,3 @@ def verdict(excess: float) -> str:
 
 def _one_over(entropy: float) -> float:
     return 1 / entropy if entropy > 0 else 0.0
-
-
-def _entropy(counts: Floats) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return float(abs((shares * np.log(shares)).sum()))

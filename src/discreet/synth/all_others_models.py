@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from scipy.special import softmax
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
@@ -19,7 +20,7 @@ from discreet.synth.all_others_selection import Selector, select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
 from discreet.synth.methods.glm_methods import ClassShares
 from discreet.synth.methods.method import Conditional, Task
-from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit, softmax
+from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit
 from discreet.synth.methods.normal_regression import NormalLaw, least_squares
 from discreet.synth.methods.observed_values import ObservedShares, Sample
 from discreet.synth.saved_models import stored
@@ -281,7 +282,7 @@ def _fit_of_shares(
     own = total = 0.0
     first, second = np.zeros(levels), np.zeros(levels)
     for x, w, rows in law.design.parts(given, weights):
-        shares = softmax(x @ law.beta)
+        shares = softmax(x @ law.beta, axis=1)
         mass = np.ones(len(x)) if w is None else w
         own += float(mass @ shares[np.arange(len(x)), codes[rows]])
         total += float(mass.sum())
@@ -304,7 +305,7 @@ def _multinomial_root(
         )
     information = np.zeros((width, free, width, free))
     for x, w, _ in design.parts(given, weights):
-        shares = softmax(x @ beta)[:, 1:]
+        shares = softmax(x @ beta, axis=1)[:, 1:]
         mass = np.ones(len(x)) if w is None else w
         for a in range(free):
             for b in range(a + 1):

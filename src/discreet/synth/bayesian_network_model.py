@@ -19,6 +19,7 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Stream
+from discreet.numerics.mutual_information import count_entropy
 from discreet.synth.binned_columns import Attribute
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted
@@ -342,7 +343,7 @@ class Informations:
         key = (-1, tuple(sorted(columns)))
         if key not in self._known:
             counts = counts_of(packed(self.codes, self.sizes, columns)[0], self._cells(columns), self.weights)
-            self._known[key] = entropy(counts)
+            self._known[key] = count_entropy(counts)
             self._occupied[key[1]] = int(np.count_nonzero(counts))
         return self._known[key]
 
@@ -369,18 +370,6 @@ def counts_of(keys: Integers, cells: int, weights: Floats | None) -> Floats:
         return np.bincount(keys, weights=weights, minlength=1).astype(np.float64)
     _, place = np.unique(keys, return_inverse=True)
     return np.bincount(place, weights=weights).astype(np.float64)
-
-
-def entropy(counts: Floats) -> float:
-    """Return the entropy of counts in nats.
-
-    Examples
-    --------
-    >>> round(entropy(np.array([5.0, 5.0, 0.0])), 6)
-    0.693147
-    """
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log(shares)).sum())
 
 
 def sensitivity(n: int, *, binary: bool) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from scipy.special import softmax
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
@@ -266,9 +267,8 @@ class LogitChances:
     def __call__(self, example: Array) -> Floats:
         """Predict the chances of every class."""
         score = indicators(example, self.sizes) @ self.slopes.T + self.constants
-        score = np.exp(score - score.max(axis=1, keepdims=True))
         made = np.zeros((len(example), self.size))
-        made[:, self.classes] = score / score.sum(axis=1, keepdims=True)
+        made[:, self.classes] = softmax(score, axis=1)
         return made
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.special import softmax
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
@@ -337,8 +338,7 @@ def chances(qualities: Floats, epsilon: float, sensitivity: float) -> Floats:
     [0.358728, 0.307282, 0.224223, 0.109766]
     """
     logs = -epsilon * np.asarray(qualities) / (2 * sensitivity)
-    made = np.exp(logs - logs.max())
-    return np.asarray(made / made.sum())
+    return np.asarray(softmax(logs))
 
 
 @dataclass(frozen=True, eq=False)

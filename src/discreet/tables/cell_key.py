@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.special import logsumexp, softmax
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
@@ -429,7 +430,7 @@ def largest_entropy(support: Floats, variance: float) -> Floats:
     slopes = np.zeros(2)
     chances = np.full(len(v), 1 / len(v))
     for _ in range(_ROUNDS):
-        chances = _exponential(slopes @ features)
+        chances = softmax(slopes @ features)
         off = features @ chances
         if np.abs(off).max() < 1e-14:
             break
@@ -441,21 +442,11 @@ def largest_entropy(support: Floats, variance: float) -> Floats:
 
 def _walked(slopes: Floats, step: Floats, features: Floats) -> Floats:
     """Go along Newton's step as far as it lowers the convex function whose minimum is sought."""
-    now = _log_sum(slopes @ features)
+    now = logsumexp(slopes @ features)
     size = 1.0
-    while size > 1e-12 and _log_sum((slopes - size * step) @ features) > now:
+    while size > 1e-12 and logsumexp((slopes - size * step) @ features) > now:
         size /= 2
     return np.asarray(slopes - size * step)
-
-
-def _log_sum(exponents: Floats) -> float:
-    top = exponents.max()
-    return float(top + np.log(np.exp(exponents - top).sum()))
-
-
-def _exponential(exponents: Floats) -> Floats:
-    weights = np.exp(exponents - exponents.max())
-    return np.asarray(weights / weights.sum())
 
 
 def _check_feasible(support: Floats, variance: float, what: str, way_out: str) -> None:

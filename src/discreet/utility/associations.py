@@ -25,6 +25,7 @@ from discreet.core.randomness import KeyedDraws
 from discreet.engine.grouping import brought_to, physical
 from discreet.engine.shared_tables import CodedFile, SharedTables
 from discreet.microdata import Microdata
+from discreet.numerics.mutual_information import count_entropy
 
 
 def correlations(
@@ -72,8 +73,8 @@ def theils_u(table: Floats) -> tuple[float, float]:
     (0.125917, 0.198623)
     """
     p = table / table.sum()
-    rows, columns = _entropy(p.sum(axis=1)), _entropy(p.sum(axis=0))
-    shared = rows + columns - _entropy(p.ravel())
+    rows, columns = count_entropy(p.sum(axis=1)), count_entropy(p.sum(axis=0))
+    shared = rows + columns - count_entropy(p.ravel())
     u = [max(0.0, shared / own) if own > 1e-12 else 0.0 for own in (rows, columns)]
     return u[0], u[1]
 
@@ -90,11 +91,6 @@ def cramers_v(cells: Integers, counts: Floats, shape: tuple[int, ...]) -> float 
     product = rows[cells[there] // shape[1]] * columns[cells[there] % shape[1]]
     phi = float((counts[there] ** 2 / product).sum()) - 1
     return math.sqrt(max(0.0, phi) / smaller) if total > 0 else None
-
-
-def _entropy(p: Floats) -> float:
-    there = p[p > 0]
-    return float(-(there * np.log(there)).sum())
 
 
 SAMPLED = 200_000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.special import softmax
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.constraints import ColumnName
@@ -25,7 +26,6 @@ from discreet.synth.methods.model_matrix import (
     newton_poisson,
     ordered_fit,
     ordered_shares,
-    softmax,
 )
 from discreet.synth.saved_models import stored
 
@@ -183,7 +183,7 @@ class ClassShares(Conditional):
         drawn = np.empty(size, dtype=np.int32)
         u = rng.random(size)
         for x, _, rows in self.design.parts(predictors):
-            drawn[rows] = _levels(softmax(x @ self.beta), u[rows])
+            drawn[rows] = _levels(softmax(x @ self.beta, axis=1), u[rows])
         return self.there[drawn]
 
 

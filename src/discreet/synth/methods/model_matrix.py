@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ColumnError
@@ -268,7 +269,7 @@ def multinomial_fit(
         beta = np.column_stack([np.zeros(design.width), flat.reshape(design.width, n_classes - 1)])
         value, slope = 0.0, np.zeros((design.width, n_classes))
         for x, own, w in blocks:
-            shares = softmax(x @ beta)
+            shares = softmax(x @ beta, axis=1)
             at = np.arange(len(own))
             value -= float(np.sum(w * np.log(np.maximum(shares[at, own], 1e-300))))
             shares[at, own] -= 1.0
@@ -322,13 +323,6 @@ def ordered_fit(
     if not np.isfinite(found.fun) or not (found.success or np.abs(found.jac).max() < 1e-3):
         return None
     return _cuts(found.x[: n_classes - 1]), found.x[n_classes - 1 :]
-
-
-def softmax(scores: Floats) -> Floats:
-    """Turn scores into shares, row by row."""
-    shares: Floats = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return shares
 
 
 def ordered_shares(eta: Floats, cuts: Floats) -> Floats:
