@@ -95,15 +95,15 @@ def main() -> None:
     control = control.with_frame(control.frame.with_columns(pl.col("income").str.strip_chars(".")))
     released = synth.Sequential().fit(original, seed=1).sample(seed=2)
     few = [data.with_frame(data.frame[:400]) for data in (original, released, control)]
-    attack.singling_out(few[0], few[1], control=few[2], attacks=20, seed=1)
-    attack.inference(few[0], few[1], control=few[2], attacks=20, secret=SECRETS, seed=1)
+    attack.singling_out(few[0], few[1], holdout=few[2], attacks=20, seed=1)
+    attack.inference(few[0], few[1], holdout=few[2], attacks=20, secret=SECRETS, seed=1)
 
     def inferred(**given: object) -> Measure:
-        return attack.inference(original, released, control=control, seed=1, **given)  # type: ignore[arg-type]
+        return attack.inference(original, released, holdout=control, seed=1, **given)  # type: ignore[arg-type]
 
     tasks: dict[str, Callable[[], Measure]] = {
-        "singling out": lambda: attack.singling_out(original, released, control=control, seed=1),
-        "linkability": lambda: attack.linkability(original, released, columns=SIDES, control=control, seed=1),
+        "singling out": lambda: attack.singling_out(original, released, holdout=control, seed=1),
+        "linkability": lambda: attack.linkability(original, released, columns=SIDES, holdout=control, seed=1),
         "inference of three": lambda: inferred(secret=SECRETS, method="nearest"),
         "inference of all 15": lambda: inferred(secret=list(original.columns), method="nearest"),
         "inference of three, all methods": lambda: inferred(secret=SECRETS),

@@ -10,6 +10,7 @@ import pytest
 
 ROOMS = (
     "",
+    "attack",
     "dp",
     "federated",
     "hierarchy",

@@ -31,7 +31,7 @@ def singled(predicates):
     def run(seed, **options):
         original, released, control = three(seed, **options)
         return attack.singling_out(
-            original, released, control=control, predicates=predicates, attacks=300, seed=seed
+            original, released, holdout=control, predicates=predicates, attacks=300, seed=seed
         )
 
     return run
@@ -41,7 +41,7 @@ def linked(neighbors):
     def run(seed):
         original, released, control = three(seed)
         return attack.linkability(
-            original, released, columns=SIDES, neighbors=neighbors, control=control, seed=seed
+            original, released, columns=SIDES, neighbors=neighbors, holdout=control, seed=seed
         )
 
     return run
@@ -50,7 +50,7 @@ def linked(neighbors):
 def inferred(method, secret):
     def run(seed):
         original, released, control = three(seed)
-        return attack.inference(original, released, secret=secret, method=method, control=control, seed=seed)
+        return attack.inference(original, released, secret=secret, method=method, holdout=control, seed=seed)
 
     return run
 
@@ -71,7 +71,7 @@ def rebuilt(method, secret):
             *(Microdata(people(np.random.default_rng([seed, at]), ROWS)) for at in (1, 2)),
         ]
         return attack.attribute_reconstruction(
-            original, copies, secret=secret, method=method, control=control, seed=seed
+            original, copies, secret=secret, method=method, holdout=control, seed=seed
         )
 
     return run

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from attack.populations import people
 from discreet import Microdata, Policy, compare
+from discreet.attack import linkability
 from discreet.cli import app
-from discreet.core.errors import DiscreetError
+from discreet.core.errors import DiscreetError, ParameterError
 from discreet.workflow.evaluation.study_metrics import Metric, measures_known
 
 ATTACKS = ("singling_out", "linkability", "inference", "membership")
@@ -73,7 +74,7 @@ def test_the_command_line_runs_one_attack_and_refuses_what_it_does_not_take(file
     def run(*words):
         return CliRunner().invoke(app, ["attack", *words])
 
-    common = ("people.csv", "--released", "released.csv", "--control", "aside.csv")
+    common = ("people.csv", "--released", "released.csv", "--holdout", "aside.csv")
     said = run("linkability", *common, "--columns", "pay,job", "--columns", "age,hours", "--json")
     assert said.exit_code == 0, said.output
     document = json.loads(said.stdout)
@@ -137,3 +138,9 @@ def test_several_releases_and_shadow_models_run_from_the_shell_and_refuse_in_wor
         assert refused.exit_code != 0, refused.output
         assert isinstance(refused.exception, DiscreetError), refused.exception
         assert word in str(refused.exception)
+
+
+def test_the_old_name_of_the_holdout_is_refused_with_the_new_one(files):
+    original, released, holdout = files
+    with pytest.raises(ParameterError, match="linkability: 'control' is called 'holdout' now"):
+        linkability(original, released, columns=[["age"], ["job"]], control=holdout)

@@ -170,7 +170,7 @@ def strangers(seed, *, known, people=50):
     features = rng.random((people, 4)) + 0.5
     model = attack.GraphConvolution((rng.normal(size=(4, 6)), rng.normal(size=(6, 3))))
     service = attack.LocalService(truth if known else own, features, model)
-    return attack.link_stealing(service, truth, control=others * (1 - truth), seed=seed)
+    return attack.link_stealing(service, truth, holdout=others * (1 - truth), seed=seed)
 
 
 def test_links_the_service_knows_are_found_and_those_it_does_not_know_are_the_control():
@@ -186,13 +186,13 @@ def test_links_the_service_knows_are_found_and_those_it_does_not_know_are_the_co
 def test_a_control_that_is_the_truth_is_refused_and_one_that_overlaps_is_said():
     graph, _, service = network()
     with pytest.raises(ParameterError, match="part of the truth"):
-        attack.link_stealing(service, graph, control=graph)
+        attack.link_stealing(service, graph, holdout=graph)
     with pytest.raises(InputError, match="no connection"):
-        attack.link_stealing(service, graph, control=np.zeros_like(graph))
+        attack.link_stealing(service, graph, holdout=np.zeros_like(graph))
     with pytest.raises(InputError, match="same nodes"):
-        attack.link_stealing(service, graph, control=np.zeros((3, 3)))
+        attack.link_stealing(service, graph, holdout=np.zeros((3, 3)))
     mixed = network(seed=2)[0]
-    found = attack.link_stealing(service, graph, control=mixed)
+    found = attack.link_stealing(service, graph, holdout=mixed)
     assert any("left out" in caveat for caveat in found.caveats)
 
 

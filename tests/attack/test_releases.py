@@ -19,19 +19,19 @@ from discreet.core.findings import code_of
 SIDES = (["pay", "job"], ["age", "hours", "town"])
 ATTACKS = {
     "one column": lambda original, released, control, seed: attack.singling_out(
-        original, released, control=control, predicates="univariate", attacks=300, seed=seed
+        original, released, holdout=control, predicates="univariate", attacks=300, seed=seed
     ),
     "several columns": lambda original, released, control, seed: attack.singling_out(
-        original, released, control=control, predicates="multivariate", attacks=300, seed=seed
+        original, released, holdout=control, predicates="multivariate", attacks=300, seed=seed
     ),
     "linkability": lambda original, released, control, seed: attack.linkability(
-        original, released, columns=SIDES, control=control, seed=seed
+        original, released, columns=SIDES, holdout=control, seed=seed
     ),
     "inference": lambda original, released, control, seed: attack.inference(
-        original, released, secret="job", control=control, method="nearest", seed=seed
+        original, released, secret="job", holdout=control, method="nearest", seed=seed
     ),
     "inference of a number": lambda original, released, control, seed: attack.inference(
-        original, released, secret="pay", control=control, method="nearest", seed=seed
+        original, released, secret="pay", holdout=control, method="nearest", seed=seed
     ),
     "membership": lambda original, released, control, seed: attack.membership(
         original, released, holdout=control, seed=seed
@@ -79,7 +79,7 @@ def test_a_release_that_is_the_original_is_found_out_by_every_attack(name):
 @pytest.mark.parametrize("method", ["nearest", "forest", "boosted"])
 def test_a_fair_coin_has_a_blind_guess_of_one_half_and_no_risk(method):
     original, released, control = three(3, rows=800)
-    found = attack.inference(original, released, secret="coin", control=control, method=method, seed=3)
+    found = attack.inference(original, released, secret="coin", holdout=control, method=method, seed=3)
     assert found.figures["baseline_rate"] == pytest.approx(0.5, abs=0.05)
     assert found.figures["attack_rate"] == pytest.approx(0.5, abs=0.07)
     assert found.figures["risk_low"] <= 0 <= found.figures["risk_high"]
@@ -141,21 +141,21 @@ def test_a_smaller_control_is_brought_to_the_size_of_the_original():
 def test_a_control_that_is_part_of_the_original_is_refused_and_one_that_overlaps_is_named():
     original, released, control = three(1)
     with pytest.raises(ParameterError, match="part of the original"):
-        attack.linkability(original, released, columns=SIDES, control=Microdata(original.frame[:200]))
+        attack.linkability(original, released, columns=SIDES, holdout=Microdata(original.frame[:200]))
     with pytest.raises(ParameterError, match="holdout is part of the original"):
         attack.membership(original, released, holdout=Microdata(original.frame[:200]))
     mixed = Microdata(pl.concat([original.frame[:100], control.frame[:400]]))
-    found = attack.linkability(original, released, columns=SIDES, control=mixed, seed=1)
+    found = attack.linkability(original, released, columns=SIDES, holdout=mixed, seed=1)
     assert OVERLAP in {code_of(caveat) for caveat in found.caveats}
 
 
 def test_few_targets_and_a_missing_control_are_said():
     original, released, control = three(1, rows=60)
     codes = {
-        code_of(c) for c in attack.linkability(original, released, columns=SIDES, control=control).caveats
+        code_of(c) for c in attack.linkability(original, released, columns=SIDES, holdout=control).caveats
     }
     assert FEW_TRIES in codes
-    singled = attack.singling_out(original, released, control=control, predicates="univariate", seed=1)
+    singled = attack.singling_out(original, released, holdout=control, predicates="univariate", seed=1)
     assert FEW_TRIES in {code_of(caveat) for caveat in singled.caveats}
     alone = attack.inference(original, released, secret="coin", method="nearest", seed=1)
     assert NO_CONTROL in {code_of(caveat) for caveat in alone.caveats}
@@ -164,7 +164,7 @@ def test_few_targets_and_a_missing_control_are_said():
 
 def test_a_secret_that_everybody_shares_has_no_risk_and_no_silent_zero():
     files = [data.with_frame(data.frame.with_columns(pl.lit("x").alias("same"))) for data in three(1)]
-    found = attack.inference(files[0], files[1], secret="same", control=files[2], method="nearest", seed=1)
+    found = attack.inference(files[0], files[1], secret="same", holdout=files[2], method="nearest", seed=1)
     assert found.value is None
     assert {SURE_CONTROL, WEAK_ATTACK} <= {code_of(caveat) for caveat in found.caveats}
 
@@ -189,7 +189,7 @@ BAD = {
     "a release of twins": (
         InputError,
         lambda o, r, c: attack.singling_out(
-            o, r.with_frame(pl.concat([r.frame.select("coin", "job")] * 2)), control=c.with_frame(c.frame)
+            o, r.with_frame(pl.concat([r.frame.select("coin", "job")] * 2)), holdout=c.with_frame(c.frame)
         ),
     ),
     "a number that is a text": (
@@ -216,12 +216,12 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(case):
 
 def test_the_tables_name_columns_and_records_but_no_values():
     original, released, control = three(1)
-    found = attack.singling_out(original, released, control=control, attacks=50, seed=1)
+    found = attack.singling_out(original, released, holdout=control, attacks=50, seed=1)
     assert set(found.detail["searches"]["search"]) <= {"univariate", "greedy", "tree"}
     table = found.detail["predicates"]
     assert set(", ".join(table["columns"]).split(", ")) <= set(original.columns)
     secrets = attack.inference(
-        original, released, control=control, secret=["job", "coin"], attacks=50, seed=1
+        original, released, holdout=control, secret=["job", "coin"], attacks=50, seed=1
     )
     assert secrets.detail["secrets"].height == 6
     assert secrets.detail["records"].columns == ["record", "guessed"]
@@ -235,13 +235,13 @@ def test_several_noisy_releases_give_away_what_one_hides():
         for _ in range(9)
     ]
     control = Microdata(people(rng, 400))
-    found = attack.attribute_reconstruction(Microdata(real), noisy, secret="pay", control=control, seed=1)
+    found = attack.attribute_reconstruction(Microdata(real), noisy, secret="pay", holdout=control, seed=1)
     assert found.figures["gain"] > 0.2
     assert found.figures["risk_low"] > 0.3
     with pytest.raises(ParameterError, match="two releases"):
         attack.attribute_reconstruction(Microdata(real), noisy[:1], secret="pay")
     fresh = [Microdata(people(rng, 400)) for _ in range(3)]
-    blind = attack.attribute_reconstruction(Microdata(real), fresh, secret="job", control=control, seed=1)
+    blind = attack.attribute_reconstruction(Microdata(real), fresh, secret="job", holdout=control, seed=1)
     assert blind.figures["risk_low"] <= 0 <= blind.figures["risk_high"]
 
 

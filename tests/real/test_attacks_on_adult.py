@@ -25,10 +25,10 @@ def halves(test_data):
 def test_real_people_who_are_not_in_the_file_are_no_risk_to_those_who_are(halves):
     original, fresh, control = halves
     found = [
-        attack.singling_out(original, fresh, control=control, seed=1),
-        attack.linkability(original, fresh, columns=SIDES, control=control, seed=1),
+        attack.singling_out(original, fresh, holdout=control, seed=1),
+        attack.linkability(original, fresh, columns=SIDES, holdout=control, seed=1),
         attack.inference(
-            original, fresh, control=control, secret=["income", "age"], method=["nearest", "forest"], seed=1
+            original, fresh, holdout=control, secret=["income", "age"], method=["nearest", "forest"], seed=1
         ),
         attack.membership(original, fresh, holdout=control, seed=1),
     ]
@@ -39,8 +39,8 @@ def test_real_people_who_are_not_in_the_file_are_no_risk_to_those_who_are(halves
 def test_the_file_itself_is_found_out_by_every_attacker(halves):
     original, _, control = halves
     found = [
-        attack.singling_out(original, original, control=control, seed=1),
-        attack.inference(original, original, control=control, secret="income", method="nearest", seed=1),
+        attack.singling_out(original, original, holdout=control, seed=1),
+        attack.inference(original, original, holdout=control, secret="income", method="nearest", seed=1),
         attack.membership(original, original, holdout=control, seed=1),
     ]
     for one in found:
@@ -49,7 +49,7 @@ def test_the_file_itself_is_found_out_by_every_attacker(halves):
 
 def test_the_coin_of_sex_is_blindly_guessed_by_the_larger_half(halves):
     original, fresh, control = halves
-    found = attack.inference(original, fresh, control=control, secret="sex", method="nearest", seed=1)
+    found = attack.inference(original, fresh, holdout=control, secret="sex", method="nearest", seed=1)
     men = (original.frame["sex"].str.strip_chars() == "Male").mean()
     assert found.figures["baseline_rate"] == pytest.approx(max(men, 1 - men), abs=0.04)
 
@@ -59,14 +59,14 @@ def test_trees_that_draw_real_values_single_people_out_and_smoothing_mends_it(te
     """A tool we did not write found 0.77 by one column with this generator, and 0.03 with smoothed numbers."""
     original, control = Microdata(adult(test_data, "train")), Microdata(adult(test_data, "test"))
     plain = synth.Sequential().fit(original, seed=1).sample(seed=2)
-    found = attack.singling_out(original, plain, control=control, seed=1)
+    found = attack.singling_out(original, plain, holdout=control, seed=1)
     assert found.figures["univariate_risk"] == pytest.approx(0.77, abs=0.1)
     assert found.figures["risk_low"] > 0.5
     numbers = plain.frame.with_columns((pl.col("fnlwgt") / 1000).round().cast(pl.Int64) * 1000)
     coarse = attack.singling_out(
         original,
         plain.with_frame(numbers),
-        control=control,
+        holdout=control,
         precision="exact",
         predicates="univariate",
         seed=1,

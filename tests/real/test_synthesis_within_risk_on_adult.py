@@ -26,7 +26,7 @@ def test_sharing_and_numbers_between_close_singling_out_at_a_hundredth_of_the_ta
     risks, prices = [], []
     for synthesizer in (Sequential(), closed):
         made = synthesizer.fit(train, seed=1).sample(seed=2)
-        found = attack.singling_out(train, made, control=test, attacks=2000, seed=11)
+        found = attack.singling_out(train, made, holdout=test, attacks=2000, seed=11)
         risks.append(found.detail["searches"])
         prices.append(utility.tabular(train, made).figures["mean_SPECKS"])
     before, after = (dict(zip(table["search"], table["risk"], strict=True)) for table in risks)

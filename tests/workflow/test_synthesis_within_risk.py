@@ -52,7 +52,7 @@ def test_the_file_is_judged_by_people_whom_neither_model_nor_steps_have_seen(dat
     assert aside.height == 300
     assert used.join(aside, on=COLUMNS, how="semi").height == 0
     again = attack.singling_out(
-        found.used, found.file, control=found.set_aside, predicates="univariate", seed=77
+        found.used, found.file, holdout=found.set_aside, predicates="univariate", seed=77
     )
     assert again.figures["risk_high"] <= 0.4
     assert found.file.frame.height == data.frame.height

@@ -107,7 +107,7 @@ def attacked(
     codes = labels_among(used)
     try:
         answers["singling_out"] = singling_out(
-            used, file, control=others, attacks=attacks, categorical=codes, seed=seed
+            used, file, holdout=others, attacks=attacks, categorical=codes, seed=seed
         )
     except InputError:
         notes.append(_NOBODY_ALONE)
@@ -117,7 +117,7 @@ def attacked(
             used,
             file,
             secret=list(secrets) or None,
-            control=others,
+            holdout=others,
             attacks=attacks,
             method="nearest",
             categorical=codes,
@@ -125,7 +125,7 @@ def attacked(
         )
     if several and all_kinds:
         answers["linkability"] = linkability(
-            used, file, control=others, attacks=attacks, categorical=codes, seed=seed
+            used, file, holdout=others, attacks=attacks, categorical=codes, seed=seed
         )
         answers["membership"] = membership(
             used, file, holdout=others, attacks=attacks, method="distance", categorical=codes, seed=seed

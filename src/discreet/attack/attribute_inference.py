@@ -65,7 +65,7 @@ def inference(
     *,
     secret: ColumnName | ColumnNames | None = None,
     known: ColumnNames | None = None,
-    control: Microdata | None = None,
+    holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 1_000,
     method: Method | Annotated[Sequence[Method], Entries()] | None = None,
     tolerance: Annotated[float, Share(below=True)] = 0.05,
@@ -88,10 +88,10 @@ def inference(
         The column, or columns, to be guessed; the sensitive ones of the original unless named, or else all.
     known
         What the attacker knows; all columns but the secret unless named.
-    control
+    holdout
         People of the same population who were not used to make the release.
     attacks
-        How many people are attacked, in the file and in the control.
+        How many people are attacked, in the file and in the holdout.
     method
         ``"nearest"``, ``"forest"``, ``"boosted"``, or several; all three unless named.
     tolerance
@@ -109,7 +109,7 @@ def inference(
     Returns
     -------
     Measure
-        ``value`` is the risk of the secret and the method that succeed most surely, (attack - control) / (1 - control),
+        ``value`` is the risk of the secret and the method that succeed most surely, (attack - holdout) / (1 - holdout),
         with ``attack_rate``, ``control_rate``, ``baseline_rate`` (the one answer that fits most: 0.5 for a fair coin),
         ``risk_low`` and ``risk_high`` (95 %, widened for the choice). ``detail``: ``secrets`` (each by each method)
         and ``records`` (who was attacked by the worst, and with what success).
@@ -121,7 +121,7 @@ def inference(
 
     When not to trust it
     --------------------
-    A control from another population, or one that was used to tune the generator, moves the answer either way. Secrets
+    A holdout from another population, or one that was used to tune the generator, moves the answer either way. Secrets
     that follow from a known column (a code and its name) are guessed about everybody, and the risk is undefined.
 
     Examples
@@ -131,14 +131,14 @@ def inference(
     ...     known = {name: rng.normal(size=400) for name in ("x", "y")}
     ...     return Microdata(pl.DataFrame({**known, "coin": rng.integers(0, 2, 400)}))
     >>> real, others = people(), people()
-    >>> found = inference(real, real, secret="coin", categorical=["coin"], method="nearest", control=others, seed=1)
+    >>> found = inference(real, real, secret="coin", categorical=["coin"], method="nearest", holdout=others, seed=1)
     >>> found.figures["attack_rate"], round(found.figures["baseline_rate"], 1)
     (1.0, 0.5)
     """
     methods = (
         METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
     )
-    victims, secrets, knowns = _plan(original, released, control, secret, known, categorical, precision)
+    victims, secrets, knowns = _plan(original, released, holdout, secret, known, categorical, precision)
     root = int(generator(seed).integers(2**62))
     trials: dict[str, Trial] = {}
     rows: dict[str, pl.DataFrame] = {}
@@ -164,7 +164,7 @@ def inference(
             "method": list(methods),
             "tolerance": tolerance,
             "categorical": list(categorical),
-            "control": control is not None,
+            "holdout": holdout is not None,
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
@@ -180,7 +180,7 @@ _WAYS = {"nearest": "by the nearest record", "forest": "by a forest", "boosted":
 def _plan(  # noqa: PLR0917
     original: Microdata,
     released: Microdata,
-    control: Microdata | None,
+    holdout: Microdata | None,
     secret: str | Sequence[str] | None,
     known: Sequence[str] | None,
     categorical: Sequence[str],
@@ -195,7 +195,7 @@ def _plan(  # noqa: PLR0917
         None if named is None or given is None else [*named, *(name for name in given if name not in named)]
     )
     victims = victims_of(
-        original, released, control, columns=wanted, categorical=categorical, precision=precision
+        original, released, holdout, columns=wanted, categorical=categorical, precision=precision
     )
     if named is not None:
         for name in named:
@@ -225,7 +225,7 @@ def _attacked(
     tolerance: float,
     root: int,
 ) -> tuple[dict[Method, Trial], dict[Method, pl.DataFrame], list[str]]:
-    """Guess one secret by each method, about people in the file and in the control alike."""
+    """Guess one secret by each method, about people in the file and in the holdout alike."""
     tables = victims.tables
     coded = secrets_of([table[name] for table in tables], categorical=name in victims.categorical)
     released = coded[1]
@@ -234,13 +234,14 @@ def _attacked(
             f"Column '{name}' is missing in every released record: nothing can be learned of it."
         )
     chosen = []
-    for which, at in (("original", 0), *((("control", 2),) if len(tables) > 2 else ())):
+    files = (("original", "original", 0), ("holdout", "control", 2))
+    for which, stream, at in files[: len(tables) - 1]:
         there = np.flatnonzero(~np.isnan(coded[at].values))
         if not len(there):
             raise InputError(
                 f"Column '{name}' is missing for everybody in the {which}: no guess could be checked."
             )
-        chosen.append(there[drawn(len(there), attacks, generator(root, name, which))])
+        chosen.append(there[drawn(len(there), attacks, generator(root, name, stream))])
     truths = [coded[at].values[rows] for at, rows in zip((0, 2), chosen, strict=False)]
     people = pl.concat([tables[at][rows].select(known) for at, rows in zip((0, 2), chosen, strict=False)])
     clues = Clues.of(tables[1].select(known), people, victims.categorical)
@@ -255,8 +256,8 @@ def _attacked(
     for method in methods:
         guess = guesses(method, clues, released, generator(root, name, method))
         right: Flags = is_right(guess, truth, released, tolerance, reach)
-        control = Tally.of(right[cut:]) if len(chosen) > 1 else None
-        trials[method] = Trial(Tally.of(right[:cut]), control, Tally.of(blind))
+        holdout = Tally.of(right[cut:]) if len(chosen) > 1 else None
+        trials[method] = Trial(Tally.of(right[:cut]), holdout, Tally.of(blind))
         rows[method] = pl.DataFrame({"record": chosen[0], "guessed": right[:cut]})
     gone = int(np.isnan(coded[0].values).sum())
     said = (

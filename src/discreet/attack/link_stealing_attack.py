@@ -62,7 +62,7 @@ def link_stealing(
     truth: Any,
     *,
     strategy: Strategy | Baseline = "all-ones",
-    control: Any = None,
+    holdout: Any = None,
     targets: Any = None,
     candidates: Any = None,
     features: Any = None,
@@ -88,7 +88,7 @@ def link_stealing(
         The private adjacency matrix, for scoring.
     strategy
         The features of the node that joins, or a baseline.
-    control
+    holdout
         Connections among the same people that the service was not given, as a matrix like ``truth``: what the attack
         finds of them it would find without the service's graph, because people who are alike know each other.
     targets, candidates
@@ -115,9 +115,9 @@ def link_stealing(
     Returns
     -------
     Measure
-        ``value`` is ``risk``, (attack - control) / (1 - control): ``attack_rate`` is the share of the connections that
+        ``value`` is ``risk``, (attack - holdout) / (1 - holdout): ``attack_rate`` is the share of the connections that
         were found, ``control_rate`` that of the connections the service does not know, ``baseline_rate`` what as many
-        claims find blindly, which takes the place of the control where there is none; ``risk_low`` and ``risk_high``
+        claims find blindly, which takes the place of the holdout where there is none; ``risk_low`` and ``risk_high``
         (95 %; a connection between two targets counts once). ``precision``, ``recall`` and ``f1`` are pooled over all
         pairs of a target and another candidate; isolated targets count in the precision only. Where the attack cannot
         be run, ``value`` is None and a caveat says why. ``detail``: ``targets``, ``scores``.
@@ -130,7 +130,7 @@ def link_stealing(
     When not to trust it
     --------------------
     Deeper networks and other models leak in other patterns. With ``degree`` the attacker knows how many neighbors a
-    target has (and of the control, how many it has there); with ``best-f1`` he knows the answer.
+    target has (and of the holdout, how many it has there); with ``best-f1`` he knows the answer.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def link_stealing(
         )
     open_ = wanted[:, None] != among[None, :]
     linked = (graph[wanted][:, among].toarray() > 0) & open_
-    unknown, told = _unknown(control, graph, wanted, among, open_)
+    unknown, told = _unknown(holdout, graph, wanted, among, open_)
     if strategy in BY_CLASS and not of_another_class(before, 0).any():
         told.append(
             f"All candidates are predicted to be of one class, so '{strategy}' found nobody of another one to imitate "
@@ -208,7 +208,7 @@ def link_stealing(
         claimed,
         Found(attacked, others),
         wanted,
-        {**parameters, "control": control is not None},
+        {**parameters, "holdout": holdout is not None},
         told,
     )
 
@@ -221,27 +221,27 @@ class Found(NamedTuple):
 
 
 def _unknown(
-    control: Any, graph: Any, wanted: Integers, among: Integers, open_: Flags
+    holdout: Any, graph: Any, wanted: Integers, among: Integers, open_: Flags
 ) -> tuple[Flags | None, list[str]]:
     """Read the connections that the service was not given; those of the truth are none of them."""
-    if control is None:
+    if holdout is None:
         return None, []
-    given = square_matrix(control, "control")
+    given = square_matrix(holdout, "holdout")
     if given.shape != graph.shape:
-        raise InputError("control must be a matrix of the same nodes as truth.")
+        raise InputError("holdout must be a matrix of the same nodes as truth.")
     there = (given[wanted][:, among].toarray() > 0) & open_
     shared = there & (graph[wanted][:, among].toarray() > 0)
     if not there.any():
         raise InputError(
-            "control has no connection of a target with a candidate, so nothing can be held against it. Choose other "
-            "targets, or leave control out."
+            "holdout has no connection of a target with a candidate, so nothing can be held against it. Choose other "
+            "targets, or leave holdout out."
         )
     if shared.sum() > there.sum() / 2:
         raise ParameterError(
-            f"control is part of the truth: {int(shared.sum()):,} of its {int(there.sum()):,} connections are there. "
-            "Give connections that the service does not know, or leave control out."
+            f"holdout is part of the truth: {int(shared.sum()):,} of its {int(there.sum()):,} connections are there. "
+            "Give connections that the service does not know, or leave holdout out."
         )
-    said = [f"{int(shared.sum()):,} connections of control are in truth too; they were left out of it."]
+    said = [f"{int(shared.sum()):,} connections of holdout are in truth too; they were left out of it."]
     return there & ~shared, said if shared.any() else []
 
 

@@ -71,7 +71,7 @@ def linkability(
     *,
     columns: Annotated[tuple[Sequence[str], Sequence[str]], Public()] | None = None,
     neighbors: Annotated[int, AtLeast(1)] = 1,
-    control: Microdata | None = None,
+    holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 2_000,
     categorical: ColumnNames = (),
     distance: Distance = "gower",
@@ -90,10 +90,10 @@ def linkability(
         keys in the one and all other columns in the other, or every second column where there are no keys.
     neighbors
         How many nearest released records are looked up on each side.
-    control
+    holdout
         People of the same population who were not used to make the release.
     attacks
-        How many people are attacked, in the file and in the control.
+        How many people are attacked, in the file and in the holdout.
     categorical
         Columns of numbers that are codes.
     distance
@@ -108,7 +108,7 @@ def linkability(
     Returns
     -------
     Measure
-        ``value`` is the risk (attack - control) / (1 - control), with ``attack_rate``, ``control_rate``,
+        ``value`` is the risk (attack - holdout) / (1 - holdout), with ``attack_rate``, ``control_rate``,
         ``baseline_rate`` (two draws of released records meet by chance), ``risk_low`` and ``risk_high`` (95 %).
         ``detail``: ``records`` (who of the original was attacked, and with what success).
 
@@ -128,14 +128,14 @@ def linkability(
     >>> people, others = (
     ...     Microdata(pl.DataFrame(rng.normal(size=(300, 4)).round(3), schema=["a", "b", "c", "d"])) for _ in range(2)
     ... )
-    >>> linkability(people, people, columns=(["a", "b"], ["c", "d"]), control=others, seed=1).value > 0.95
+    >>> linkability(people, people, columns=(["a", "b"], ["c", "d"]), holdout=others, seed=1).value > 0.95
     True
     """
-    sides = _sides(original, released, control, columns)
+    sides = _sides(original, released, holdout, columns)
     victims = victims_of(
         original,
         released,
-        control,
+        holdout,
         columns=[*sides[0], *sides[1]],
         categorical=categorical,
         precision=precision,
@@ -151,9 +151,9 @@ def linkability(
     victims = Victims(**{**vars(victims), "released": victims.released[shuffled]})
     inside = drawn(victims.original.height, attacks, generator(root, "original"))
     groups = [victims.original[inside]]
-    if victims.control is not None:
-        outside = drawn(victims.control.height, attacks, generator(root, "control"))
-        groups.append(victims.control[outside])
+    if victims.holdout is not None:
+        outside = drawn(victims.holdout.height, attacks, generator(root, "control"))
+        groups.append(victims.holdout[outside])
     hits = _linked(
         victims, pl.concat(groups), sides, neighbors=neighbors, distance=distance, progress=progress
     )
@@ -161,7 +161,7 @@ def linkability(
     return measured(
         "linkability",
         Tally.of(success),
-        Tally.of(hits[len(inside) :]) if control is not None else None,
+        Tally.of(hits[len(inside) :]) if holdout is not None else None,
         _by_chance(victims.released.height, neighbors),
         doing="links two things that are known about a person",
         caveats=victims.caveats,
@@ -171,7 +171,7 @@ def linkability(
             "attacks": attacks,
             "categorical": list(categorical),
             "distance": distance,
-            "control": control is not None,
+            "holdout": holdout is not None,
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
@@ -183,7 +183,7 @@ def linkability(
 def _sides(
     original: Microdata,
     released: Microdata,
-    control: Microdata | None,
+    holdout: Microdata | None,
     columns: tuple[Sequence[str], Sequence[str]] | None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if columns is not None:
@@ -199,7 +199,7 @@ def _sides(
         return first, second
     from discreet.pairs.side_by_side import compared_columns
 
-    names = compared_columns(original, [released, *([] if control is None else [control])]).names
+    names = compared_columns(original, [released, *([] if holdout is None else [holdout])]).names
     first, second = _halves(original.roles.keys, names)
     if not second:
         raise ParameterError(

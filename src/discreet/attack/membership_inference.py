@@ -119,7 +119,7 @@ def membership(
     Measure
         ``attack_rate`` is the share of members who are recognized, ``control_rate`` the share of others who are taken
         for members by the same cut, ``baseline_rate`` a guess that says "member" as often, ``value`` the risk
-        (attack - control) / (1 - control) with ``risk_low`` and ``risk_high`` (95 %). ``auc``, ``tpr_at_fpr_001`` and
+        (attack - holdout) / (1 - holdout) with ``risk_low`` and ``risk_high`` (95 %). ``auc``, ``tpr_at_fpr_001`` and
         ``tpr_at_fpr_01`` are those of the chosen attacker over all cuts. ``detail``: ``records`` (scores of those of
         the original who were attacked) and ``methods``.
 
@@ -171,7 +171,7 @@ def membership(
     return measured(
         "membership",
         found.attack,
-        found.control,
+        found.holdout,
         found.guessed,
         doing=f"recognizes a person as being in the file ({_WAYS[found.method]})",
         figures=roc_figures(chosen),
@@ -206,16 +206,16 @@ def _people(
     victims: Victims, reference: Microdata | None, attacks: int, methods: Sequence[Method], root: int
 ) -> tuple[tuple[Integers, Integers], pl.DataFrame | None]:
     """Choose who is attacked, in the original and in the hold-out, and which reference data the attacker has."""
-    assert victims.control is not None
+    assert victims.holdout is not None
     inside = drawn(victims.original.height, attacks, generator(root, "original"))
-    order = generator(root, "holdout").permutation(victims.control.height)
+    order = generator(root, "holdout").permutation(victims.holdout.height)
     background = None
     if "density" in methods:
         if reference is not None:
             background = engine.collect(reference, victims.names)
         else:
             third = len(order) // 3
-            background, order = victims.control[order[:third]], order[third:]
+            background, order = victims.holdout[order[:third]], order[third:]
     outside = np.sort(order[:attacks]).astype(np.int64)
     if min(len(inside), len(outside)) < 4 or (background is not None and background.height < 2):
         raise ParameterError(
@@ -234,8 +234,8 @@ def _scores(  # noqa: PLR0917
     progress: bool,
 ) -> dict[str, Scores]:
     """Score everybody by each method; more means a member."""
-    assert victims.control is not None
-    asked = pl.concat([victims.original[people[0]], victims.control[people[1]]])
+    assert victims.holdout is not None
+    asked = pl.concat([victims.original[people[0]], victims.holdout[people[1]]])
     others = [] if background is None else [background.select(victims.names)]
     space = MixedSpace.fit(
         victims.released, asked, *others, distance=distance, categorical=victims.categorical
@@ -270,7 +270,7 @@ class Judged(NamedTuple):
 
     method: str
     attack: Tally
-    control: Tally
+    holdout: Tally
     guessed: float
 
 
@@ -286,12 +286,12 @@ def judged(scores: Mapping[str, Scores], root: int) -> Judged:
             best = (gain, name, cut)
     assert best is not None
     _, method, cut = best
-    attack, control = (
+    attack, holdout = (
         Tally.of(side[~half] >= cut) for side, half in zip(scores[method], halves, strict=True)
     )
     # Who says "member" blindly as often as the attacker does is right about members just as often.
-    guessed = (attack.hits + control.hits) / (attack.tries + control.tries)
-    return Judged(method, attack, control, guessed)
+    guessed = (attack.hits + holdout.hits) / (attack.tries + holdout.tries)
+    return Judged(method, attack, holdout, guessed)
 
 
 def _half(rows: int, rng: np.random.Generator) -> Flags:

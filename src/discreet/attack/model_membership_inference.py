@@ -84,7 +84,7 @@ def model_membership(
     -------
     Measure
         ``attack_rate``: members recognized; ``control_rate``: others taken for members by the same cut; ``value`` the
-        risk (attack - control) / (1 - control), ``risk_low`` and ``risk_high`` (95 %); ``auc``, ``tpr_at_fpr_001`` and
+        risk (attack - holdout) / (1 - holdout), ``risk_low`` and ``risk_high`` (95 %); ``auc``, ``tpr_at_fpr_001`` and
         ``tpr_at_fpr_01`` of the chosen attacker over all cuts. ``detail``: ``methods``, ``records``.
 
     How to read it
@@ -140,7 +140,7 @@ def model_membership(
     return measured(
         "model_membership",
         found.attack,
-        found.control,
+        found.holdout,
         found.guessed,
         doing=f"recognizes a training record ({_WAYS[found.method]})",
         figures=roc_figures(scores[found.method]),

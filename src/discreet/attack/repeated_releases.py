@@ -53,7 +53,7 @@ def attribute_reconstruction(
     *,
     secret: ColumnName,
     known: ColumnNames | None = None,
-    control: Microdata | None = None,
+    holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 1_000,
     method: Method = "nearest",
     tolerance: Annotated[float, Share(below=True)] = 0.05,
@@ -72,10 +72,10 @@ def attribute_reconstruction(
         The column to be rebuilt.
     known
         What the attacker knows; all columns but the secret unless named.
-    control
+    holdout
         People of the same population who were not used to make the releases.
     attacks
-        How many people are attacked, in the file and in the control.
+        How many people are attacked, in the file and in the holdout.
     method
         How a secret is guessed from one release: ``"nearest"``, ``"forest"`` or ``"boosted"``.
     tolerance
@@ -118,7 +118,7 @@ def attribute_reconstruction(
     given = None if known is None else names_checked(original, known, "known")
     columns = None if given is None else [secret, *(name for name in given if name != secret)]
     fields = [
-        victims_of(original, copy, control, columns=columns, categorical=categorical) for copy in copies
+        victims_of(original, copy, holdout, columns=columns, categorical=categorical) for copy in copies
     ]
     first = fields[0]
     if secret not in first.names or len(first.names) < 2:
@@ -128,7 +128,7 @@ def attribute_reconstruction(
         )
     clue_names = [name for name in first.names if name != secret]
     root = int(generator(seed).integers(2**62))
-    people = [first.original, *([] if first.control is None else [first.control])]
+    people = [first.original, *([] if first.holdout is None else [first.holdout])]
     coded = secrets_of(
         [table[secret] for table in (*people, *(field.released for field in fields))],
         categorical=secret in categorical,
@@ -168,7 +168,7 @@ def attribute_reconstruction(
     return measured(
         "attribute_reconstruction",
         Tally.of(right[:cut]),
-        Tally.of(right[cut:]) if control is not None else None,
+        Tally.of(right[cut:]) if holdout is not None else None,
         Tally.of(is_right(constant, truth[:cut], coded[0], tolerance, reach)),
         doing=f"rebuilds a person's '{secret}' from {len(copies)} releases",
         figures={"one_release_rate": alone, "gain": float(right[:cut].mean()) - alone},
@@ -184,7 +184,7 @@ def attribute_reconstruction(
             "method": method,
             "tolerance": tolerance,
             "categorical": list(categorical),
-            "control": control is not None,
+            "holdout": holdout is not None,
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(

@@ -95,8 +95,8 @@ def shadow_membership(
     -------
     Measure
         ``attack_rate``: releases made with the target that are told to be; ``control_rate``: releases made without it
-        that are taken for such; ``baseline_rate`` is one half, a coin; ``value`` the risk (attack - control) /
-        (1 - control) with ``risk_low`` and ``risk_high`` (95 %; targets that were attacked in one release are likely to
+        that are taken for such; ``baseline_rate`` is one half, a coin; ``value`` the risk (attack - holdout) /
+        (1 - holdout) with ``risk_low`` and ``risk_high`` (95 %; targets that were attacked in one release are likely to
         be recognized together, and count for fewer accordingly). ``auc``, ``tpr_at_fpr_001``, ``tpr_at_fpr_01`` over
         all cuts, ``worst_target_risk``.
         ``detail``: ``records`` (the targets).

@@ -106,7 +106,7 @@ def singling_out(
     original: Microdata,
     released: Microdata,
     *,
-    control: Microdata | None = None,
+    holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 500,
     predicates: Predicates | None = None,
     conditions: Annotated[int, AtLeast(2)] = 4,
@@ -119,14 +119,14 @@ def singling_out(
 
     A description that fits exactly one released record is held against the original: if it fits exactly one person
     there, too, that person is singled out. Descriptions that fit one person of any file of that size by chance are
-    taken out by the control.
+    taken out by the holdout.
 
     Parameters
     ----------
     original, released
         The file the release was made from, and the release.
-    control
-        People of the same population who were not used to make the release. A smaller control is extrapolated to the
+    holdout
+        People of the same population who were not used to make the release. A smaller holdout is extrapolated to the
         size of the original.
     attacks
         How many descriptions of each kind are tried; half of those of several columns are found greedily, half by
@@ -147,7 +147,7 @@ def singling_out(
     Returns
     -------
     Measure
-        ``value`` is the risk of the search that succeeds most: (attack - control) / (1 - control), with
+        ``value`` is the risk of the search that succeeds most: (attack - holdout) / (1 - holdout), with
         ``attack_rate``, ``control_rate``, ``baseline_rate`` (descriptions of the same form with values drawn blindly),
         ``risk_low`` and ``risk_high`` (95 %, widened for the choice among the searches), ``univariate_risk`` and
         ``multivariate_risk``.
@@ -163,19 +163,19 @@ def singling_out(
     When not to trust it
     --------------------
     It is one attacker, who knows nothing but the release; who knows more, does better. A low risk is no proof. Without
-    a control the risk is held against blind guessing and is too high.
+    a holdout the risk is held against blind guessing and is too high.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
     >>> people = pl.DataFrame({"pay": rng.lognormal(8, 1, 400).round(2), "age": rng.integers(18, 90, 400)})
     >>> others = pl.DataFrame({"pay": rng.lognormal(8, 1, 400).round(2), "age": rng.integers(18, 90, 400)})
-    >>> found = singling_out(Microdata(people), Microdata(people), control=Microdata(others), seed=1)
+    >>> found = singling_out(Microdata(people), Microdata(people), holdout=Microdata(others), seed=1)
     >>> found.value > 0.9, found.figures["control_rate"] < 0.1
     (True, True)
     """
     victims = victims_of(
-        original, released, control, columns=columns, categorical=categorical, precision=precision
+        original, released, holdout, columns=columns, categorical=categorical, precision=precision
     )
     root = int(generator(seed).integers(2**62))
     lines = as_numbers(victims)
@@ -210,7 +210,7 @@ def singling_out(
             "conditions": conditions,
             "columns": list(victims.names),
             "categorical": list(victims.categorical),
-            "control": control is not None,
+            "holdout": holdout is not None,
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
@@ -229,21 +229,21 @@ _SEARCHES = {
 
 @dataclass(frozen=True)
 class _Held:
-    """What a search achieved, and how many people each of its predicates fits in the original and the control."""
+    """What a search achieved, and how many people each of its predicates fits in the original and the holdout."""
 
     trial: Trial
     in_original: Integers
-    in_control: Integers | None
+    in_holdout: Integers | None
 
 
 def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, root: int) -> dict[str, _Held]:
-    """Hold the predicates of each search against the original and the control, beside blind ones of their form."""
+    """Hold the predicates of each search against the original and the holdout, beside blind ones of their form."""
     size = lines[0].shape[1]
     held = {}
     for name, one in found.items():
         rng = generator(root, "held", name)
         inside = one.matches(lines[0])
-        control = outside = None
+        holdout = outside = None
         if len(lines) > 2:
             others = lines[2]
             if others.shape[1] > size:
@@ -251,9 +251,9 @@ def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, ro
                     others[:, np.sort(rng.choice(others.shape[1], size, replace=False))]
                 )
             outside = one.matches(others)
-            control = at_size(outside, others.shape[1], size, rng)
+            holdout = at_size(outside, others.shape[1], size, rng)
         blind = Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
-        held[name] = _Held(Trial(Tally.of(inside == 1), control, blind), inside, outside)
+        held[name] = _Held(Trial(Tally.of(inside == 1), holdout, blind), inside, outside)
     return held
 
 
@@ -273,10 +273,10 @@ def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[
         for name, one in found.items()
         if len(one) < wanted[name]
     ]
-    if victims.control is not None and victims.control.height < FEW:
+    if victims.holdout is not None and victims.holdout.height < FEW:
         said.append(
             Caveat(
-                f"The control has {victims.control.height:,} people, fewer than {FEW}: what a control as large as the "
+                f"The holdout has {victims.holdout.height:,} people, fewer than {FEW}: what a holdout as large as the "
                 "original would say is a guess. Read the interval, not the number.",
                 code=FEW_TRIES,
             )
@@ -417,8 +417,8 @@ def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: Victi
                     for line in one.columns.tolist()
                 ],
                 "people_in_original": held[name].in_original,
-                "people_in_control": held[name].in_control
-                if held[name].in_control is not None
+                "people_in_control": held[name].in_holdout
+                if held[name].in_holdout is not None
                 else pl.Series([None] * len(one), dtype=pl.Int64),
                 "singled_out": held[name].in_original == 1,
             }
@@ -427,16 +427,16 @@ def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: Victi
     )
 
 
-# How often would predicates single somebody out in a control as large as the original?
+# How often would predicates single somebody out in a holdout as large as the original?
 #
-# Whether a description fits exactly one person depends on how many people there are. Where the control is larger, some
+# Whether a description fits exactly one person depends on how many people there are. Where the holdout is larger, some
 # of its people are drawn. Where it is smaller, nobody can be added: the counts that were seen are taken as draws of a
 # Poisson law whose rate differs from predicate to predicate, the law of the rates is estimated without assuming its
 # form (the maximum-likelihood mixture of Kiefer and Wolfowitz, by EM), and the chance of exactly one match is computed
 # at the size of the original. The estimate is worth fewer tries than were made; a bootstrap says how many.
 
 
-_MOST_MATCHES = 24  # matches in the control; with more, exactly one at a larger size is out of reach
+_MOST_MATCHES = 24  # matches in the holdout; with more, exactly one at a larger size is out of reach
 _STEPS = 200
 _RESAMPLES = 100
 

@@ -1,12 +1,12 @@
 """Whom does an attack try, how much of its success is owed to the release, and how sure is that?
 
-An attack is run three times: against people who are in the file, against people like them who are not (the control),
-and blindly. What it achieves against the control it would achieve without anybody's record; only what goes beyond is
-risk: ``(attack - control) / (1 - control)``, the share of the people still unharmed by general knowledge whom the
+An attack is run three times: against people who are in the file, against people like them who are not (the holdout),
+and blindly. What it achieves against the holdout it would achieve without anybody's record; only what goes beyond is
+risk: ``(attack - holdout) / (1 - holdout)``, the share of the people still unharmed by general knowledge whom the
 release harms.
 
 Rates have Wilson intervals. The risk is one minus a ratio of two failure rates, and its interval recovers the
-uncertainty of both from their own intervals (Donner and Zou's MOVER), so that a small control widens it as a small
+uncertainty of both from their own intervals (Donner and Zou's MOVER), so that a small holdout widens it as a small
 attack does.
 """
 
@@ -77,13 +77,13 @@ INTERVALS = (
 
 RISK_FIGURES: Mapping[str, Figure] = {
     "value": Figure(
-        "Risk beyond the control", unit="share", better="lower", summary=True, words={"rule": "risk"}
+        "Risk beyond the holdout", unit="share", better="lower", summary=True, words={"rule": "risk"}
     ),
     "attack_rate": Figure("Successes against people in the file", unit="share", better="lower"),
     "control_rate": Figure("Successes against people not in the file", unit="share"),
     "baseline_rate": Figure("Successes of a blind guess", unit="share"),
     "risk": Figure(
-        "Risk beyond the control", unit="share", better="lower", words={"rule": "risk beyond the control"}
+        "Risk beyond the holdout", unit="share", better="lower", words={"rule": "risk beyond the holdout"}
     ),
     "risk_low": Figure("Risk, lower end of the 95 % interval", unit="share", better="lower"),
     "risk_high": Figure(
@@ -148,7 +148,7 @@ class Tally:
 
 
 class Excess(NamedTuple):
-    """The risk beyond the control with its 95 % interval; all None where the control leaves nothing to go beyond."""
+    """The risk beyond the holdout with its 95 % interval; all None where the holdout leaves nothing to go beyond."""
 
     risk: float | None
     low: float | None
@@ -159,7 +159,7 @@ class Trial(NamedTuple):
     """One way of attacking: what it achieved against people in the file, against others, and blindly."""
 
     attack: Tally
-    control: Tally | None
+    holdout: Tally | None
     baseline: Tally | float
 
     @property
@@ -168,8 +168,8 @@ class Trial(NamedTuple):
         return self.baseline.rate if isinstance(self.baseline, Tally) else float(self.baseline)
 
     def beyond(self, many: int = 1) -> Excess:
-        """Give the risk beyond the control, or beyond the blind guess where there is none."""
-        return excess(self.attack, self.blind if self.control is None else self.control, many)
+        """Give the risk beyond the holdout, or beyond the blind guess where there is none."""
+        return excess(self.attack, self.blind if self.holdout is None else self.holdout, many)
 
 
 def worst_trial(trials: Mapping[str, Trial]) -> str:
@@ -189,7 +189,7 @@ def trials_table(trials: Mapping[str, Trial], *, heading: str) -> pl.DataFrame:
         {
             heading: [name for name, _, _ in told],
             "attack_rate": [trial.attack.rate for _, trial, _ in told],
-            "control_rate": [None if trial.control is None else trial.control.rate for _, trial, _ in told],
+            "control_rate": [None if trial.holdout is None else trial.holdout.rate for _, trial, _ in told],
             "baseline_rate": [trial.blind for _, trial, _ in told],
             "risk": [found.risk for *_, found in told],
             "risk_low": [found.low for *_, found in told],
@@ -200,14 +200,14 @@ def trials_table(trials: Mapping[str, Trial], *, heading: str) -> pl.DataFrame:
     )
 
 
-def excess(attack: Tally, control: Tally | float, many: int = 1) -> Excess:
-    """Which part of the attack's success goes beyond that of the control?
+def excess(attack: Tally, holdout: Tally | float, many: int = 1) -> Excess:
+    """Which part of the attack's success goes beyond that of the holdout?
 
     Parameters
     ----------
     attack
         Tries against people in the file.
-    control
+    holdout
         Tries against people who are not in it, or a rate that is known for certain.
     many
         How many intervals are to hold all together, where this one is the worst of several.
@@ -222,9 +222,9 @@ def excess(attack: Tally, control: Tally | float, many: int = 1) -> Excess:
     Excess(risk=None, low=None, high=None)
     """
     rate, (low, high) = (
-        (control.rate, control.interval_among(many))
-        if isinstance(control, Tally)
-        else (control, (control, control))
+        (holdout.rate, holdout.interval_among(many))
+        if isinstance(holdout, Tally)
+        else (holdout, (holdout, holdout))
     )
     if rate >= 1:
         return Excess(None, None, None)
@@ -259,7 +259,7 @@ def _parts(above: tuple[float, float], below: tuple[float, float]) -> tuple[floa
 def measured(
     name: str,
     attack: Tally,
-    control: Tally | None,
+    holdout: Tally | None,
     baseline: Tally | float,
     *,
     doing: str,
@@ -269,15 +269,15 @@ def measured(
     parameters: Mapping[str, Any] | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> Measure:
-    """Turn the hits of an attack, of its control and of a blind guess into the answer that every attack gives.
+    """Turn the hits of an attack, of its holdout and of a blind guess into the answer that every attack gives.
 
     Parameters
     ----------
     name
         The name of the attack.
-    attack, control, baseline
+    attack, holdout, baseline
         What was tried and achieved against people in the file, against people who are not in it, and blindly (a rate
-        where it is known). Without a control the risk is what goes beyond the blind guess, which is too much where the
+        where it is known). Without a holdout the risk is what goes beyond the blind guess, which is too much where the
         release teaches something about people in general, and a caveat says so.
     doing
         What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``.
@@ -296,35 +296,35 @@ def measured(
     >>> found.meaning.partition(". ")[2]
     'The risk that the release adds is 20 % (16.2 % to 23.7 %).'
     """
-    trial = Trial(attack, control, baseline)
+    trial = Trial(attack, holdout, baseline)
     blind, found = trial.blind, trial.beyond(many)
     told = {
         "attack_rate": attack.rate,
-        "control_rate": None if control is None else control.rate,
+        "control_rate": None if holdout is None else holdout.rate,
         "baseline_rate": blind,
         "risk": found.risk,
         "risk_low": found.low,
         "risk_high": found.high,
         "attacks": round(attack.tries),
-        "control_attacks": 0 if control is None else round(control.tries),
+        "control_attacks": 0 if holdout is None else round(holdout.tries),
         **(figures or {}),
     }
     return Measure(
         name=name,
         value=found.risk,
         figures=told,
-        meaning=_in_words(doing, attack, control, blind, found),
-        caveats=[*caveats, *warnings_of(attack, control, baseline)],
+        meaning=_in_words(doing, attack, holdout, blind, found),
+        caveats=[*caveats, *warnings_of(attack, holdout, baseline)],
         parameters=parameters or {},
         detail=detail if detail is not None else Detail(),
     )
 
 
-def _in_words(doing: str, attack: Tally, control: Tally | None, blind: float, found: Excess) -> str:
+def _in_words(doing: str, attack: Tally, holdout: Tally | None, blind: float, found: Excess) -> str:
     against = (
         ""
-        if control is None
-        else f", in {percent(control.rate)} of {round(control.tries):,} on people who are not in it,"
+        if holdout is None
+        else f", in {percent(holdout.rate)} of {round(holdout.tries):,} on people who are not in it,"
     )
     said = (
         f"An attacker {doing} in {percent(attack.rate)} of {round(attack.tries):,} attacks on people in the file"
@@ -348,10 +348,10 @@ def _in_words(doing: str, attack: Tally, control: Tally | None, blind: float, fo
     )
 
 
-def warnings_of(attack: Tally, control: Tally | None, baseline: Tally | float) -> list[str]:
-    """Say what keeps the rates of an attack from being believed: few tries, no control, a control that all fall to."""
+def warnings_of(attack: Tally, holdout: Tally | None, baseline: Tally | float) -> list[str]:
+    """Say what keeps the rates of an attack from being believed: few tries, no holdout, one that all fall to."""
     said: list[str] = []
-    tries = min(attack.tries, math.inf if control is None else control.tries)
+    tries = min(attack.tries, math.inf if holdout is None else holdout.tries)
     if tries < FEW:
         said.append(
             Caveat(
@@ -359,15 +359,15 @@ def warnings_of(attack: Tally, control: Tally | None, baseline: Tally | float) -
                 code=FEW_TRIES,
             )
         )
-    if control is None:
+    if holdout is None:
         said.append(
             Caveat(
-                "There is no control: what can be said of anybody, in the file or not, counts as risk here. People "
-                "who were not used to make the release tell the two apart (control=…).",
+                "There is no holdout: what can be said of anybody, in the file or not, counts as risk here. People "
+                "who were not used to make the release tell the two apart (holdout=…).",
                 code=NO_CONTROL,
             )
         )
-    elif control.rate >= 1:
+    elif holdout.rate >= 1:
         said.append(
             Caveat(
                 "The attack succeeds against everybody who is not in the file, so there is nothing left that the "
@@ -375,7 +375,7 @@ def warnings_of(attack: Tally, control: Tally | None, baseline: Tally | float) -
                 code=SURE_CONTROL,
             )
         )
-    if attack.interval[0] <= Trial(attack, control, baseline).blind:
+    if attack.interval[0] <= Trial(attack, holdout, baseline).blind:
         said.append(
             Caveat(
                 "The attack does no better than a blind guess: that it failed says little about what a better one "
@@ -386,9 +386,9 @@ def warnings_of(attack: Tally, control: Tally | None, baseline: Tally | float) -
     return said
 
 
-# Against whom is a release attacked? The original, the release and a control, brought to the same columns.
+# Against whom is a release attacked? The original, the release and a holdout, brought to the same columns.
 #
-# The control must be people like those of the original who were not used to make the release. A control that holds the
+# The holdout must be people like those of the original who were not used to make the release. A holdout that holds the
 # same people says of every attack that the release adds nothing, so it is looked for and refused.
 
 
@@ -404,14 +404,14 @@ class Victims:
     names: tuple[str, ...]
     original: pl.DataFrame
     released: pl.DataFrame
-    control: pl.DataFrame | None
+    holdout: pl.DataFrame | None
     categorical: tuple[str, ...] = ()
     caveats: list[str] = field(default_factory=list)
 
     @property
     def tables(self) -> list[pl.DataFrame]:
-        """The files that there are: original, release and, where there is one, control."""
-        return [self.original, self.released, *([] if self.control is None else [self.control])]
+        """The files that there are: original, release and, where there is one, holdout."""
+        return [self.original, self.released, *([] if self.holdout is None else [self.holdout])]
 
     def is_number(self, name: str) -> bool:
         """Whether a column is compared by size; dates are."""
@@ -422,15 +422,15 @@ class Victims:
 def victims_of(
     original: Microdata,
     released: Microdata,
-    control: Microdata | None,
+    holdout: Microdata | None,
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     precision: Setting = None,
-    what: str = "control",
+    what: str = "holdout",
 ) -> Victims:
-    """Bring the files together, and refuse a control that is part of the original."""
-    others = [released, *([] if control is None else [control])]
+    """Bring the files together, and refuse a holdout that is part of the original."""
+    others = [released, *([] if holdout is None else [holdout])]
     compared = compared_columns(original, others, columns)
     codes = check_categorical(compared.names, categorical) if columns is not None else tuple(categorical)
     check_precision(precision, original.columns)
@@ -438,10 +438,10 @@ def victims_of(
     _check_types(tables, compared.names, what)
     tables, agreed = precise_alike(tables, precision=precision, categorical=codes)
     said = [*records_only(original), *compared.caveats, *agreed.caveats]
-    if control is not None:
+    if holdout is not None:
         said += _overlap(tables[0], tables[2], what)
     return Victims(
-        compared.names, tables[0], tables[1], tables[2] if control is not None else None, codes, said
+        compared.names, tables[0], tables[1], tables[2] if holdout is not None else None, codes, said
     )
 
 
@@ -460,12 +460,12 @@ def _check_types(tables: Sequence[pl.DataFrame], names: Sequence[str], what: str
             )
 
 
-def _overlap(original: pl.DataFrame, control: pl.DataFrame, what: str) -> list[str]:
-    """Refuse a control whose records are the original's; name one that shares more than chance would have it.
+def _overlap(original: pl.DataFrame, holdout: pl.DataFrame, what: str) -> list[str]:
+    """Refuse a holdout whose records are the original's; name one that shares more than chance would have it.
 
     Chance is what the original itself says: how many of its records have a twin among the others.
     """
-    ours, theirs = plain_rows(original), plain_rows(control)
+    ours, theirs = plain_rows(original), plain_rows(holdout)
     names = ours.columns
     shared = theirs.join(ours.unique(), on=names, how="semi", nulls_equal=True).height
     twins = (

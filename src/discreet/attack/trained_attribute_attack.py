@@ -149,7 +149,7 @@ def attribute_attack(
     victims = victims_of(original, released, holdout, columns=columns, what="holdout")
     rng = generator(seed, "attribute attack")
     caveats = list(victims.caveats)
-    real, made, targets = victims.original, victims.released, victims.control
+    real, made, targets = victims.original, victims.released, victims.holdout
     if targets is None:
         order = rng.permutation(real.height)
         cut = max(1, round(_OWN_TARGETS * real.height))

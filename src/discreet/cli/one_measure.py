@@ -35,17 +35,15 @@ def measure_called(room: str, name: str, *, what: str) -> Card:
     return known[plain]
 
 
-def answer(name: str, card: Card, request: Request, *, holdout: str = "holdout") -> Measure:
-    """Ask a measure, and refuse what it does not take; ``holdout`` is the option for people who were not used."""
+def answer(name: str, card: Card, request: Request) -> Measure:
+    """Ask a measure, and refuse what it does not take."""
     from discreet.core.parameters import describe, hints_of
     from discreet.core.requests import check_settings
 
     takes, given = card.takes, request.settings
     for role in request.files:
         if role not in takes.files:
-            raise ParameterError(
-                f"{name} takes no --{holdout if role == 'holdout' else role} file. Leave it out."
-            )
+            raise ParameterError(f"{name} takes no --{role} file. Leave it out.")
     for setting in given:
         if setting in takes.files.values():
             raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
@@ -175,10 +173,11 @@ def attack(
         list[str] | None,
         typer.Option("--released", help="The released file; repeat it where an attack takes several."),
     ] = None,
-    control: Annotated[
+    holdout: Annotated[
         str | None,
-        typer.Option("--control", help="A file of people who were not used to make the release."),
+        typer.Option("--holdout", help="A file of people who were not used to make the release."),
     ] = None,
+    control: Annotated[str | None, typer.Option("--control", hidden=True)] = None,
     secret: Annotated[
         list[str] | None, typer.Option("--secret", help="Columns to be guessed, separated by commas.")
     ] = None,
@@ -222,7 +221,9 @@ def attack(
             raise ParameterError(f"{name} takes one --released file; run it for each.")
         files["released"] = [source.read_other(file) for file in released]
     if control:
-        files["holdout"] = source.read_other(control)
+        raise ParameterError("--control is called --holdout now.")
+    if holdout:
+        files["holdout"] = source.read_other(holdout)
     settings = options.settings(setting)
     given = {
         "secret": _secret(name, options.columns(secret), card),
@@ -232,7 +233,7 @@ def attack(
     }
     settings |= {option: value for option, value in given.items() if value is not None}
     request = Request(files, {"seed": seed, "progress": not json}, settings)
-    found = answer(name, card, request, holdout="control")
+    found = answer(name, card, request)
     tables = [detail_table(found, item, overwrite=overwrite) for item in detail or ()]
     hand_out(found, data, tables, html=html, json=json, overwrite=overwrite)
 

@@ -45,6 +45,7 @@ _COLUMN_LISTS = [
     "strata",
     "variables",
 ]
+_RENAMED = {"control": "holdout"}  # parameters of public functions that had another name
 _MOST_LOOKED_AT = 1_000
 _LARGEST_SIGNED = 2**63
 _LARGEST = 2**64  # what the arrays can hold; a longer number is a slip or a trap
@@ -210,7 +211,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
-            # Python words a wrong call itself.
+            _refuse_old_names(kwargs, signature, where)
+            # Python words any other wrong call itself.
             return function(*args, **kwargs)
         hints = function_hints(function)
         for name, value in bound.arguments.items():
@@ -222,6 +224,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*bound.args, **bound.kwargs)
 
     return run
+
+
+def _refuse_old_names(given: Mapping[str, Any], signature: inspect.Signature, where: str) -> None:
+    for old, new in _RENAMED.items():
+        if old in given and old not in signature.parameters and new in signature.parameters:
+            raise ParameterError(f"{where}: '{old}' is called '{new}' now. Write {new}=….")
 
 
 def _refuse_repeats(value: Any, name: str) -> None:

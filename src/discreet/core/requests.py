@@ -26,7 +26,7 @@ FileRole = Literal["original", "released", "holdout", "population", "reference"]
 _PARAMETERS: Mapping[FileRole, tuple[str, ...]] = {
     "original": ("original", "data", "previous"),
     "released": ("released", "next"),
-    "holdout": ("holdout", "control"),
+    "holdout": ("holdout",),
     "population": ("population",),
     "reference": ("reference",),
 }
