@@ -37,7 +37,8 @@ def refused(done, *words):
 
 
 def test_a_population_of_nobody_is_refused_and_not_taken_for_none_given(discreet, people):
-    refused(discreet("assess", people, "-k", "age,sex", "--population-size", 0), "population_size must be a whole number of at least 1")
+    done = discreet("assess", people, "-k", "age,sex", "--population-size", 0)
+    refused(done, "population_size must be a whole number of at least 1")
 
 
 def test_two_scenarios_of_one_name_are_refused_rather_than_one_lost(discreet, people):
