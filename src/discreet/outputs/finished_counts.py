@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.outputs.check_results import Finding
-from discreet.outputs.checks.frequencies import check_counts, counted, positions
+from discreet.outputs.checks.frequencies import check_counts, counted, given_away
 from discreet.outputs.finished_sheets import Sheet, base_of, is_total, words_of
 from discreet.outputs.output_policy import OutputPolicy
 
@@ -87,26 +87,7 @@ def _margins(  # noqa: PLR0917
     for cells, left in lines:
         if left < view.policy.threshold:
             small |= cells
-    return [
-        Finding(
-            "margins",
-            "a",
-            "fail" if given.any() else "pass",
-            f"{counted(int(given.sum()), 'suppressed cell')} can be worked out from the totals."
-            if given.any()
-            else "No suppressed cell follows from the totals.",
-            positions(given),
-        ),
-        Finding(
-            "line remainder",
-            "a",
-            "fail" if small.any() else "pass",
-            f"{counted(int(small.sum()), 'suppressed cell')} in lines whose suppressed cells add up to too few people."
-            if small.any()
-            else "What is suppressed in a line adds up to enough people.",
-            positions(small),
-        ),
-    ]
+    return given_away(given, small, "totals", "a")
 
 
 def _crossed(view: View) -> tuple[Floats, Flags, list[int] | None, list[int], tuple[Flags, Flags]]:

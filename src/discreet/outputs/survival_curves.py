@@ -24,7 +24,7 @@ from discreet.core.wording import type_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.checks.frequencies import counted
+from discreet.outputs.checks.frequencies import flagged
 from discreet.outputs.mitigations import require_mitigation
 from discreet.outputs.output import Draft, text
 from discreet.outputs.output_cells import entered
@@ -176,40 +176,34 @@ def check_survival(
     return CheckResult(
         [
             *printed,
-            Finding(
+            flagged(
                 "exits",
                 "f",
-                "fail" if close.any() else "pass",
-                f"{counted(int(close.sum()), 'time')} with fewer than {limit} exits since the time before it, or fewer "
-                "than that left at risk."
-                if close.any()
-                else f"At least {limit} people left between the times shown.",
-                tuple((int(i),) for i in np.flatnonzero(close)),
+                close,
+                f"{{}} with fewer than {limit} exits since the time before it, or fewer than that left at risk.",
+                f"At least {limit} people left between the times shown.",
+                of="time",
             ),
-            Finding(
+            flagged(
                 "tail",
                 "f",
-                "fail" if tail.any() else "pass",
-                f"{counted(int(tail.sum()), 'time')} with fewer than {limit} people still at risk."
-                if tail.any()
-                else f"At least {limit} people are at risk at every time shown.",
-                tuple((int(i),) for i in np.flatnonzero(tail)),
+                tail,
+                f"{{}} with fewer than {limit} people still at risk.",
+                f"At least {limit} people are at risk at every time shown.",
+                of="time",
             ),
         ]
     )
 
 
 def _few_in_steps(check: str, counts: Integers, who: str, policy: OutputPolicy) -> Finding:
-    few = (counts > 0) & (counts < policy.threshold)
-    return Finding(
+    return flagged(
         check,
         "f",
-        "fail" if few.any() else "pass",
-        f"{counted(int(few.sum()), 'step')} with fewer than {policy.threshold} people {who}, as the counts beside the "
-        "curve say."
-        if few.any()
-        else f"The people {who} are {policy.threshold} or more in every step that has any.",
-        tuple((int(i),) for i in np.flatnonzero(few)),
+        (counts > 0) & (counts < policy.threshold),
+        f"{{}} with fewer than {policy.threshold} people {who}, as the counts beside the curve say.",
+        f"The people {who} are {policy.threshold} or more in every step that has any.",
+        of="step",
     )
 
 

@@ -7,6 +7,7 @@ not follow from published margins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from discreet.outputs.check_results import CheckResult, Finding, Position, Statu
 from discreet.outputs.output_policy import OutputPolicy
 
 _MOST_UNKNOWNS = 1500
+_ARE = ("cell is", "cells are")
 
 
 def check_counts(
@@ -62,46 +64,31 @@ def check_counts(
         )
     low = (shown > 0) & (shown < policy.threshold)
     findings = [
-        _of_cells(
+        flagged(
             "low count",
             barn,
             low,
-            f"below the threshold of {policy.threshold} people",
-            f"every count shown is {policy.threshold} or more",
-            smallest=int(shown[shown > 0].min()),
+            f"{{}} below the threshold of {policy.threshold} people.",
+            f"Every count shown is {policy.threshold} or more.",
+            of=_ARE,
+            figures={"smallest": int(shown[shown > 0].min())},
         )
     ]
     odd = impossible & (table > 0)
     if odd.any():
-        findings.append(
-            _of_cells(
-                "structural zero",
-                barn,
-                odd,
-                "declared impossible, and yet somebody is in them",
-                "",
-                status="review",
-            )
-        )
+        wrong = "{} declared impossible, and yet somebody is in them."
+        findings.append(flagged("structural zero", barn, odd, wrong, "", of=_ARE, status="review"))
     if not policy.zeros_are_disclosive:
         findings.append(
             Finding("empty cell", barn, "pass", "under this policy empty cells and full lines tell nothing.")
         )
         return CheckResult(findings)
     empty = (table == 0) & ~impossible & ~unseen
-    findings.append(
-        _of_cells("empty cell", barn, empty, "empty, which says that nobody is like that", "no cell is empty")
-    )
+    wrong = "{} empty, which says that nobody is like that."
+    findings.append(flagged("empty cell", barn, empty, wrong, "No cell is empty.", of=_ARE))
     full = full_cells(table, possible=~impossible, hidden=unseen) & ~by_definition
-    findings.append(
-        _of_cells(
-            "full line",
-            barn,
-            full,
-            "the whole of their line, which says something about everybody in it",
-            "no line lies in one cell",
-        )
-    )
+    wrong = "{} the whole of their line, which says something about everybody in it."
+    findings.append(flagged("full line", barn, full, wrong, "No line lies in one cell.", of=_ARE))
     return CheckResult(findings)
 
 
@@ -124,17 +111,15 @@ def check_proportions(
             "A proportion has a numerator above its denominator. Give counts and their totals."
         )
 
-    def low(numbers: Floats) -> Flags:
-        return (numbers > 0) & (numbers < policy.threshold)
-
-    wording = f"below the threshold of {policy.threshold} people"
-    fine = f"none is below {policy.threshold}"
     return CheckResult(
-        [
-            _of_cells("numerator", barn, low(above), f"numerators {wording}", fine, owned=True),
-            _of_cells("denominator", barn, low(below), f"denominators {wording}", fine, owned=True),
-            _of_cells("complement", barn, low(below - above), f"complements {wording}", fine, owned=True),
-        ]
+        flagged(
+            name,
+            barn,
+            (numbers > 0) & (numbers < policy.threshold),
+            f"{{}} with {name}s below the threshold of {policy.threshold} people.",
+            f"None is below {policy.threshold}.",
+        )
+        for name, numbers in (("numerator", above), ("denominator", below), ("complement", below - above))
     )
 
 
@@ -160,30 +145,29 @@ def check_margins(
     table = as_counts(counts)
     unseen = as_flags(hidden, table)
     found = determined(unseen)
-    findings = [
-        Finding(
+    return CheckResult(given_away(found, _small_remainders(table, unseen, policy), "published margins", barn))
+
+
+def given_away(found: Flags, small: Flags, totals: str, barn: str) -> list[Finding]:
+    """Judge suppressed cells: those that the totals determine, and those whose lines leave too few people."""
+    return [
+        flagged(
             "margins",
             barn,
-            "fail" if found.any() else "pass",
-            f"{counted(int(found.sum()), 'suppressed cell')} can be worked out from the published margins."
-            if found.any()
-            else "No suppressed cell follows from the published margins.",
-            positions(found),
-        )
-    ]
-    small = _small_remainders(table, unseen, policy)
-    findings.append(
-        Finding(
+            found,
+            f"{{}} can be worked out from the {totals}.",
+            f"No suppressed cell follows from the {totals}.",
+            of="suppressed cell",
+        ),
+        flagged(
             "line remainder",
             barn,
-            "fail" if small.any() else "pass",
-            f"{counted(int(small.sum()), 'suppressed cell')} in lines whose suppressed cells add up to too few people."
-            if small.any()
-            else "What is suppressed in a line adds up to enough people.",
-            positions(small),
-        )
-    )
-    return CheckResult(findings)
+            small,
+            "{} in lines whose suppressed cells add up to too few people.",
+            "What is suppressed in a line adds up to enough people.",
+            of="suppressed cell",
+        ),
+    ]
 
 
 def determined(hidden: npt.ArrayLike) -> Flags:
@@ -261,15 +245,13 @@ def low_count(
     numbers: Floats | Integers, policy: OutputPolicy, *, barn: str, where: str, whom: str
 ) -> Finding:
     """Judge how many units stand behind each group or cell; those without any are not shown."""
-    low = (numbers > 0) & (numbers < policy.threshold)
-    return Finding(
+    return flagged(
         "low count",
         barn,
-        "fail" if low.any() else "pass",
-        f"{counted(int(low.sum()), where)} below the threshold of {policy.threshold} {whom}."
-        if low.any()
-        else f"Every {where} has {policy.threshold} {whom} or more.",
-        positions(low),
+        (numbers > 0) & (numbers < policy.threshold),
+        f"{{}} below the threshold of {policy.threshold} {whom}.",
+        f"Every {where} has {policy.threshold} {whom} or more.",
+        of=where,
     )
 
 
@@ -289,25 +271,29 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def _of_cells(
+def flagged(
     check: str,
     barn: str,
     flags: Flags,
     wrong: str,
     fine: str,
     *,
+    of: str | tuple[str, str] = "cell",
     status: Status = "fail",
-    owned: bool = False,
-    **figures: Any,
+    figures: Mapping[str, Any] | None = None,
 ) -> Finding:
-    """Say which cells are ``wrong``, or, where that is ``owned``, which are with it."""
+    """Judge flagged cells: what is ``wrong`` with so many of them (``{}``), or that all is ``fine``.
+
+    Examples
+    --------
+    >>> flagged("one value", "i", np.array([True, False]), "{} without spread.", "All differ.", of="group").reason
+    '1 group without spread.'
+    """
     number = int(flags.sum())
-    if number:
-        verb = "with" if owned else "is" if number == 1 else "are"
-        return Finding(
-            check, barn, status, f"{counted(number, 'cell')} {verb} {wrong}.", positions(flags), figures
-        )
-    return Finding(check, barn, "pass", f"{fine[:1].upper()}{fine[1:]}.", (), figures)
+    if not number:
+        return Finding(check, barn, "pass", fine, (), figures or {})
+    many = counted(number, of) if isinstance(of, str) else f"{number:,} {of[number > 1]}"
+    return Finding(check, barn, status, wrong.format(many), positions(flags), figures or {})
 
 
 def _peeled(hidden: Flags) -> Flags:

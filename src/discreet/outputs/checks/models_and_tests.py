@@ -19,7 +19,7 @@ from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
 from discreet.core.wording import percent
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.checks.frequencies import check_counts, counted
+from discreet.outputs.checks.frequencies import check_counts, counted, flagged
 from discreet.outputs.checks.total_checks import check_totals, has_few_values
 from discreet.outputs.output_policy import OutputPolicy
 
@@ -239,22 +239,15 @@ def check_correlation(
     )
     fewest = float(behind[above].min()) if above.any() else float(behind.min())
     perfect = above & (np.abs(matrix) >= 1 - 1e-12)
-    number = int(perfect.sum())
-    pairs = f"{number} pair{'' if number == 1 else 's'} of variables {'is' if number == 1 else 'are'}"
-    return CheckResult(
-        [
-            check_dof(fewest - 2 - controls, policy),
-            Finding(
-                "perfect correlation",
-                "g",
-                "fail" if number else "pass",
-                f"{pairs} perfectly correlated: one gives the other away."
-                if number
-                else "No two variables are perfectly correlated.",
-                tuple((int(i), int(j)) for i, j in np.argwhere(perfect)),
-            ),
-        ]
+    pairs = flagged(
+        "perfect correlation",
+        "g",
+        perfect,
+        "{} perfectly correlated: one gives the other away.",
+        "No two variables are perfectly correlated.",
+        of=("pair of variables is", "pairs of variables are"),
     )
+    return CheckResult([check_dof(fewest - 2 - controls, policy), pairs])
 
 
 def check_per_unit(shown: Sequence[str]) -> list[Finding]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
+from discreet.outputs.checks.frequencies import as_flags, flagged, low_count
 from discreet.outputs.output_policy import OutputPolicy
 
 
@@ -66,7 +67,15 @@ def check_quantiles(
         return CheckResult(
             [Finding("empty group", "b", "review", "The group has no values: nothing was checked.")]
         )
-    findings = [_enough(people, policy)]
+    findings = [
+        flagged(
+            "low count",
+            "b",
+            np.asarray(people < policy.threshold),
+            f"The group has fewer than {policy.threshold} people.",
+            f"The group has {policy.threshold} people or more.",
+        )
+    ]
     marks = (
         np.quantile(numbers, shares)
         if published is None
@@ -77,31 +86,24 @@ def check_quantiles(
         findings.append(Finding("one value", "b", "fail", reason))
     inside, where = interval_counts(numbers, marks, who)
     low = inside < policy.threshold
-    findings.append(
-        Finding(
-            "between quantiles",
-            "b",
-            "fail" if low.any() else "pass",
-            f"{counted(int(low.sum()), 'interval')} between published quantiles with fewer than {policy.threshold} "
-            f"people (the smallest has {int(inside.min())})."
-            if low.any()
-            else f"At least {policy.threshold} people lie between published quantiles.",
-            tuple((int(i),) for i in np.unique(where[low])),
-            {"fewest": int(inside.min())},
-        )
+    between = flagged(
+        "between quantiles",
+        "b",
+        low,
+        f"{{}} between published quantiles with fewer than {policy.threshold} people (the smallest has "
+        f"{int(inside.min())}).",
+        f"At least {policy.threshold} people lie between published quantiles.",
+        of="interval",
+        figures={"fewest": int(inside.min())},
     )
+    findings.append(replace(between, cells=tuple((int(i),) for i in np.unique(where[low]))))
     ties = _people_between(
         np.searchsorted(numbers, marks, side="left"), np.searchsorted(numbers, marks, side="right"), who
     )
     alone = (ties == 1) & (not rounded)
     if alone.any():
-        reason = (
-            f"{counted(int(alone.sum()), 'published quantile')} exactly one person's value. Round it, or let a "
-            "human judge."
-        )
-        findings.append(
-            Finding("own value", "b", "review", reason, tuple((int(i),) for i in np.flatnonzero(alone)))
-        )
+        wrong = "{} exactly one person's value. Round it, or let a human judge."
+        findings.append(flagged("own value", "b", alone, wrong, "", of="published quantile", status="review"))
     return CheckResult(findings)
 
 
@@ -131,18 +133,6 @@ def _people_between(begins: Integers, ends: Integers, who: Integers | None) -> I
         return ends - begins
     slices = zip(begins.tolist(), ends.tolist(), strict=True)
     return np.array([len(np.unique(who[first:last])) for first, last in slices], dtype=np.int64)
-
-
-def _enough(people: int, policy: OutputPolicy) -> Finding:
-    fails = people < policy.threshold
-    return Finding(
-        "low count",
-        "b",
-        "fail" if fails else "pass",
-        f"The group has fewer than {policy.threshold} people."
-        if fails
-        else f"The group has {policy.threshold} people or more.",
-    )
 
 
 # Statbarn c: may a maximum or minimum go out?
@@ -220,12 +210,9 @@ def check_ties(
     shared = np.asarray(ties, dtype=np.int64)
     known, unseen = as_flags(structural, shared), as_flags(hidden, shared)
     alone = (shared > 0) & (shared < policy.threshold) & ~known & ~unseen
-    reason = (
-        f"The {name} of {counted(int(alone.sum()), 'cell')} is shared by fewer than {policy.threshold} people."
-        if alone.any()
-        else f"Every {name} is structural or shared by {policy.threshold} people or more."
-    )
-    return CheckResult([Finding(name, "c", "fail" if alone.any() else "pass", reason, positions(alone))])
+    wrong = f"The {name} of {{}} is shared by fewer than {policy.threshold} people."
+    fine = f"Every {name} is structural or shared by {policy.threshold} people or more."
+    return CheckResult([flagged(name, "c", alone, wrong, fine)])
 
 
 # Statbarn j: may the most common value go out?
@@ -262,30 +249,18 @@ def check_modes(
     limit = (policy or OutputPolicy()).threshold
     number = np.atleast_1d(np.asarray(distinct, dtype=np.int64))
     same = number == 1
-    findings = [
-        Finding(
-            "one value",
-            "j",
-            "fail" if same.any() else "pass",
-            f"{counted(int(same.sum()), 'group')} in which everybody has the same value."
-            if same.any()
-            else "Every group has more than one value.",
-            positions(same),
-        )
-    ]
+    wrong = "{} in which everybody has the same value."
+    findings = [flagged("one value", "j", same, wrong, "Every group has more than one value.", of="group")]
     tied = np.atleast_1d(np.asarray(modes if modes is not None else 1, dtype=np.int64)) > 1
     if tied.any():
-        reason = f"{counted(int(tied.sum()), 'group')} with several modes; all are reported."
-        findings.append(Finding("tie", "j", "pass", reason, positions(tied)))
+        wrong = "{} with several modes; all are reported."
+        findings.append(flagged("tie", "j", tied, wrong, "", of="group", status="pass"))
     if shared is not None:
         people = np.atleast_1d(np.asarray(shared, dtype=np.int64))
         few = (people > 0) & (people < limit)
-        reason = (
-            f"The mode of {counted(int(few.sum()), 'group')} is shared by fewer than {limit} people."
-            if few.any()
-            else f"Every mode is shared by {limit} people or more."
-        )
-        findings.append(Finding("mode", "j", "fail" if few.any() else "pass", reason, positions(few)))
+        wrong = f"The mode of {{}} is shared by fewer than {limit} people."
+        fine = f"Every mode is shared by {limit} people or more."
+        findings.append(flagged("mode", "j", few, wrong, fine, of="group"))
     return CheckResult(findings)
 
 
@@ -323,23 +298,21 @@ def check_shape(
     same = (number > 1) & (spread == 0) & ~unseen
     return CheckResult(
         [
-            Finding(
+            flagged(
                 "degrees of freedom",
                 "i",
-                "fail" if low.any() else "pass",
-                f"{counted(int(low.sum()), 'group')} with fewer than {policy.dof_threshold} degrees of freedom."
-                if low.any()
-                else f"Every group has {policy.dof_threshold} degrees of freedom or more.",
-                positions(low),
+                low,
+                f"{{}} with fewer than {policy.dof_threshold} degrees of freedom.",
+                f"Every group has {policy.dof_threshold} degrees of freedom or more.",
+                of="group",
             ),
-            Finding(
+            flagged(
                 "no spread",
                 "i",
-                "fail" if same.any() else "pass",
-                f"{counted(int(same.sum()), 'group')} in which everybody has the same value."
-                if same.any()
-                else "Values differ in every group.",
-                positions(same),
+                same,
+                "{} in which everybody has the same value.",
+                "Values differ in every group.",
+                of="group",
             ),
         ]
     )
@@ -399,17 +372,9 @@ def check_inequality(
     findings = [low_count(number, policy, barn="l", where="group", whom="units")]
     if steps is not None:
         thin = np.asarray(steps, dtype=np.int64) < policy.threshold
-        findings.append(
-            Finding(
-                "points of the curve",
-                "l",
-                "fail" if thin.any() else "pass",
-                f"{counted(int(thin.sum()), 'step')} of the curve with fewer than {policy.threshold} units."
-                if thin.any()
-                else f"Every step of the curve has {policy.threshold} units or more.",
-                positions(thin),
-            )
-        )
+        wrong = f"{{}} of the curve with fewer than {policy.threshold} units."
+        fine = f"Every step of the curve has {policy.threshold} units or more."
+        findings.append(flagged("points of the curve", "l", thin, wrong, fine, of="step"))
     return CheckResult(findings)
 
 

@@ -8,7 +8,6 @@ variable has few values only, its total is a frequency, and is checked as one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.numerics.dominance import Contributions, contributions, dominated, p_percent
 from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
+from discreet.outputs.checks.frequencies import as_flags, flagged, low_count
 from discreet.outputs.output_policy import OutputPolicy
 
 
@@ -145,43 +144,33 @@ def _dominance(
     by_p = (p_percent(cells, policy.p_ratio) & judged).reshape(shape)
     largest = "largest contribution is" if policy.nk_n == 1 else f"{policy.nk_n} largest contributions are"
     found = [
-        _named(
+        flagged(
             "dominance",
+            barn,
             by_nk,
-            f"dominated: the {largest} more than {100 * policy.nk_k:g} % of the total",
-            f"the {largest} at most {100 * policy.nk_k:g} % of every total",
-            barn=barn,
+            f"{{}} dominated: the {largest} more than {100 * policy.nk_k:g} % of the total.",
+            f"The {largest} at most {100 * policy.nk_k:g} % of every total.",
+            of=("cell is", "cells are"),
             figures={"n": policy.nk_n, "k": policy.nk_k},
         ),
-        _named(
+        flagged(
             "p%",
+            barn,
             by_p,
-            f"too exact: without the two largest, less than {100 * policy.p_ratio:g} % of the largest is left",
-            f"without the two largest, at least {100 * policy.p_ratio:g} % of the largest is left everywhere",
-            barn=barn,
+            f"{{}} too exact: without the two largest, less than {100 * policy.p_ratio:g} % of the largest is left.",
+            f"Without the two largest, at least {100 * policy.p_ratio:g} % of the largest is left everywhere.",
+            of=("cell is", "cells are"),
             figures={"p": policy.p_ratio},
         ),
     ]
     unclear = undefined.reshape(shape) if hidden is None else undefined.reshape(shape) & ~hidden
     if unclear.any():
-        reason = (
-            f"{counted(int(unclear.sum()), 'cell')} with negative contributions: shares of a total have no meaning "
-            "there, so a human judges (or the policy says negative = 'absolute')."
+        wrong = (
+            "{} with negative contributions: shares of a total have no meaning there, so a human judges (or the policy "
+            "says negative = 'absolute')."
         )
-        found.append(Finding("negative contributions", barn, "review", reason, positions(unclear)))
+        found.append(flagged("negative contributions", barn, unclear, wrong, "", status="review"))
     return found
-
-
-def _named(
-    check: str, flags: Flags, wrong: str, fine: str, *, barn: str, figures: Mapping[str, float]
-) -> Finding:
-    number = int(flags.sum())
-    if not number:
-        return Finding(check, barn, "pass", f"{fine[:1].upper()}{fine[1:]}.", (), figures)
-    verb = "is" if number == 1 else "are"
-    return Finding(
-        check, barn, "fail", f"{counted(number, 'cell')} {verb} {wrong}.", positions(flags), figures
-    )
 
 
 # Statbarn k: may a Herfindahl or entropy index go out?
@@ -231,32 +220,19 @@ def check_concentration(
     indexes = np.atleast_1d(np.asarray(index, dtype=np.float64))
     unknown = ~np.isfinite(indexes) & (np.broadcast_to(number, indexes.shape) > 0)
     if unknown.any():
-        findings.append(
-            Finding(
-                "largest share",
-                "k",
-                "review",
-                f"{counted(int(unknown.sum()), 'group')} with units but without an index: their largest share is not "
-                "judged.",
-                positions(unknown),
-            )
-        )
+        wrong = "{} with units but without an index: their largest share is not judged."
+        findings.append(flagged("largest share", "k", unknown, wrong, "", of="group", status="review"))
     if not np.isfinite(indexes).any():
         return CheckResult(findings)
     highest = float(indexes[np.isfinite(indexes)].max())
     limit = policy.largest_share_limit
     over = np.zeros(indexes.shape, dtype=bool) if limit is None else np.isfinite(indexes) & (indexes > limit)
-    findings.append(
-        Finding(
-            "largest share",
-            "k",
-            "fail" if over.any() else "pass",
-            f"The largest unit has between {100 * highest:.0f} and {100 * math.sqrt(highest):.0f} % in the most "
-            "concentrated group, as the index itself says.",
-            positions(over),
-            {"largest_at_least": highest, "largest_at_most": math.sqrt(highest)},
-        )
+    reason = (
+        f"The largest unit has between {100 * highest:.0f} and {100 * math.sqrt(highest):.0f} % in the most "
+        "concentrated group, as the index itself says."
     )
+    figures = {"largest_at_least": highest, "largest_at_most": math.sqrt(highest)}
+    findings.append(flagged("largest share", "k", over, reason, reason, figures=figures))
     return CheckResult(findings)
 
 
@@ -313,25 +289,26 @@ def check_few_values(
     unseen = as_flags(hidden, number)
     some = (number > 0) & ~unseen
 
-    def few(count: npt.ArrayLike) -> Flags:
-        table = np.atleast_1d(np.asarray(count, dtype=np.float64))
-        return some & (table > 0) & (table < policy.threshold)
-
-    over, under = np.atleast_1d(np.asarray(above)), np.atleast_1d(np.asarray(below))
+    over, under = (np.atleast_1d(np.asarray(count, dtype=np.float64)) for count in (above, below))
     findings = [
-        _of_people("numerator", few(over), "above the lowest value", policy, barn),
-        _of_people("complement", few(under), "below the highest value", policy, barn),
+        flagged(
+            check,
+            barn,
+            some & (count > 0) & (count < policy.threshold),
+            f"{{}} with fewer than {policy.threshold} people {where} of a variable with few values: its total or mean "
+            "is a count.",
+            f"Nowhere are fewer than {policy.threshold} people {where} of the few values.",
+        )
+        for check, count, where in (
+            ("numerator", over, "above the lowest value"),
+            ("complement", under, "below the highest value"),
+        )
     ]
     if policy.zeros_are_disclosive:
         alike = some & ((over == 0) | (under == 0))
-        reason = (
-            f"{counted(int(alike.sum()), 'cell')} in which everybody is at one end of a variable with few values."
-            if alike.any()
-            else "In no cell is everybody at one end of the few values."
-        )
-        findings.append(
-            Finding("one value", barn, "fail" if alike.any() else "pass", reason, positions(alike))
-        )
+        wrong = "{} in which everybody is at one end of a variable with few values."
+        fine = "In no cell is everybody at one end of the few values."
+        findings.append(flagged("one value", barn, alike, wrong, fine))
     return CheckResult(findings)
 
 
@@ -358,15 +335,9 @@ def check_contributors(
     unseen = as_flags(hidden, number)
     # A cell with few people altogether is a low count already.
     few = (giving > 0) & (giving < policy.threshold) & (number >= policy.threshold) & ~unseen
-    reason = (
-        f"{counted(int(few.sum()), 'cell')} to which fewer than {policy.threshold} people contribute; the others have "
-        "zero."
-        if few.any()
-        else f"{policy.threshold} people or more contribute to every cell, or nobody does."
-    )
-    return CheckResult(
-        [Finding("contributors", barn, "fail" if few.any() else "pass", reason, positions(few))]
-    )
+    wrong = f"{{}} to which fewer than {policy.threshold} people contribute; the others have zero."
+    fine = f"{policy.threshold} people or more contribute to every cell, or nobody does."
+    return CheckResult([flagged("contributors", barn, few, wrong, fine)])
 
 
 def check_values(
@@ -393,14 +364,3 @@ def check_values(
     above = np.bincount(cell[value > distinct[0]], minlength=cells)
     below = np.bincount(cell[value < distinct[-1]], minlength=cells)
     return found.with_more(check_few_values(people, above, below, policy, barn=barn).findings)
-
-
-def _of_people(check: str, flags: Flags, where: str, policy: OutputPolicy, barn: str) -> Finding:
-    number = int(flags.sum())
-    reason = (
-        f"{counted(number, 'cell')} with fewer than {policy.threshold} people {where} of a variable with few values: "
-        "its total or mean is a count."
-        if number
-        else f"Nowhere are fewer than {policy.threshold} people {where} of the few values."
-    )
-    return Finding(check, barn, "fail" if number else "pass", reason, positions(flags))
