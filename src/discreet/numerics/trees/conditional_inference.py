@@ -10,6 +10,7 @@ statistic: for a number the greatest gain in the sum of squares, for classes the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ParameterError
 from discreet.numerics.trees.coding import Feature
-from discreet.numerics.trees.growing import class_outcome, grow_tree, number_outcome
+from discreet.numerics.trees.growing import TreeLimits, class_outcome, grow_tree, number_outcome
 from discreet.numerics.trees.tree import Tree
 
 
@@ -32,9 +33,7 @@ def grow_conditional(
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     mincriterion: float = 0.9,
-    min_leaf: int = 5,
-    min_split: int = 20,
-    max_depth: int = 30,
+    **limits: Any,
 ) -> Tree:
     """Grow a conditional inference tree for a number, or for classes when ``n_classes`` is given.
 
@@ -46,8 +45,10 @@ def grow_conditional(
         Sampling weights; they are scaled to a mean of one, so that the tests see as many records as there are.
     mincriterion
         A node is split while 1 minus the corrected p-value of its best column exceeds this.
-    codes, features, rng, columns, rows, min_leaf, min_split, max_depth
+    codes, features, rng, columns, rows
         As in `discreet.numerics.trees.growing.grow_regression`.
+    **limits
+        ``min_leaf``, ``min_split`` (here 20) and ``max_depth`` of `discreet.numerics.trees.growing.TreeLimits`.
 
     Examples
     --------
@@ -70,10 +71,19 @@ def grow_conditional(
         weight = np.asarray(weights, dtype=np.float64)
         inside = weight if rows is None else weight[np.asarray(rows, dtype=np.int64)]
         weights = weight * ((inside > 0).sum() / inside.sum()) if inside.sum() > 0 else weight
+    stop = TreeLimits(**{"min_split": 20, **limits, "cp": 0.0, "criterion": mincriterion})
     return grow_tree(
-        codes, features, outcome, labels, n_classes, rng=rng, columns=columns, rows=rows, weights=weights,
-        min_leaf=min_leaf, min_split=min_split, cp=0.0, max_depth=max_depth, criterion=mincriterion,
-    )  # fmt: skip
+        codes,
+        features,
+        outcome,
+        labels,
+        n_classes,
+        stop,
+        rng=rng,
+        columns=columns,
+        rows=rows,
+        weights=weights,
+    )
 
 
 # Who has the event when? Survival trees by log-rank scores.
@@ -125,9 +135,7 @@ def grow_survival(
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     mincriterion: float = 0.9,
-    min_leaf: int = 5,
-    min_split: int = 20,
-    max_depth: int = 30,
+    **limits: Any,
 ) -> Tree:
     """Grow a survival tree; without ``event`` no record is censored. Parameters as in `grow_conditional`.
 
@@ -154,6 +162,13 @@ def grow_survival(
         None if weights is None else np.asarray(weights)[taken],
     )
     return grow_conditional(
-        codes, features, scores, rng=rng, columns=columns, rows=rows, weights=weights,
-        mincriterion=mincriterion, min_leaf=min_leaf, min_split=min_split, max_depth=max_depth,
-    )  # fmt: skip
+        codes,
+        features,
+        scores,
+        rng=rng,
+        columns=columns,
+        rows=rows,
+        weights=weights,
+        mincriterion=mincriterion,
+        **limits,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from discreet.core.arrays import Array, Codes, Floats
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import generator
 from discreet.numerics.trees.coding import Feature
-from discreet.numerics.trees.growing import class_outcome, fine_outcome, grow_tree, number_outcome
+from discreet.numerics.trees.growing import TreeLimits, class_outcome, fine_outcome, grow_tree, number_outcome
 from discreet.numerics.trees.tree import Tree
 
 
@@ -77,13 +77,9 @@ def grow_forest(
     columns: Sequence[int] | None = None,
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
-    min_leaf: int = 5,
-    min_split: int | None = None,
-    cp: float = 1e-8,
-    max_depth: int = 30,
-    level_penalty: float = 0.0,
     fine: npt.ArrayLike | None = None,
     threads: int = 1,
+    **limits: Any,
 ) -> Forest:
     """Grow a random forest for a number, or for classes when ``n_classes`` is given.
 
@@ -98,7 +94,7 @@ def grow_forest(
         Used for the splits and to draw donors; the bootstrap samples rows alike.
     threads
         How many trees to grow at the same time; the result does not depend on it.
-    codes, features, y, rng, columns, rows, min_leaf, min_split, cp, max_depth, level_penalty
+    codes, features, y, rng, columns, rows, **limits
         As in `discreet.numerics.trees.growing.grow_regression`.
     fine
         As in `discreet.numerics.trees.growing.grow_classification`.
@@ -130,14 +126,15 @@ def grow_forest(
     if per_split == "auto":
         per_split = max(1, int(np.sqrt(width)) if n_classes else width // 3)
 
+    stop = TreeLimits(features_per_split=per_split, **limits)
+
     def grow_one(seed: int) -> Tree:
         own = generator(seed)
         # Sorted, so that the rows are read in the order of memory.
         sample = taken[np.sort(own.integers(len(taken), size=len(taken)))]
         tree = grow_tree(
-            codes, features, outcome, labels, n_classes, rng=own, columns=columns, rows=sample, weights=weight,
-            min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth, features_per_split=per_split,
-            level_penalty=level_penalty, fine=finer,
+            codes, features, outcome, labels, n_classes, stop,
+            rng=own, columns=columns, rows=sample, weights=weight, fine=finer,
         )  # fmt: skip
         leaves = tree.leaves(codes, own)[taken]
         return tree.with_donors(leaves, rows=taken, classes=labels if n_classes else None, weights=weight)

@@ -9,18 +9,54 @@ principal component of their class shares for other classes. The cost is linear 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Codes, Floats
+from discreet.core.constraints import AtLeast, Between
 from discreet.core.errors import ParameterError
+from discreet.core.parameters import check_fields
 from discreet.numerics.trees.coding import Feature
 from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, Tree
 
 _NONE: Floats = np.empty(0)
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """When growth stops, and which columns a split may use.
+
+    Parameters
+    ----------
+    min_leaf, min_split
+        The fewest rows in a leaf, and in a node that is split (default: three times ``min_leaf``, as in rpart).
+    cp
+        A split must lower the risk by at least this share of the risk of the root.
+    max_depth
+        The most splits on a way down.
+    features_per_split
+        How many columns, drawn at random, a split may use (default: all).
+    level_penalty
+        Columns are compared by their gain less this many times what chance alone would give for so many levels of a
+        category, or cuts of a number. With 0 a split goes to columns of many values on noise, and columns of few drown,
+        as in rpart; with 1 columns that say nothing are chosen equally often.
+    criterion
+        Above 0: columns are chosen by tests, and a node is split while 1 minus the corrected p-value exceeds this.
+    """
+
+    min_leaf: Annotated[int, AtLeast(1)] = 5
+    min_split: int | None = None
+    cp: Annotated[float, AtLeast(0)] = 1e-8
+    max_depth: Annotated[int, AtLeast(0)] = 30
+    features_per_split: Annotated[int, AtLeast(1)] | None = None
+    level_penalty: Annotated[float, AtLeast(0)] = 0.0
+    criterion: Annotated[float, Between(0, 1, below=True)] = 0.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def grow_regression(
@@ -32,12 +68,7 @@ def grow_regression(
     columns: Sequence[int] | None = None,
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
-    min_leaf: int = 5,
-    min_split: int | None = None,
-    cp: float = 1e-8,
-    max_depth: int = 30,
-    features_per_split: int | None = None,
-    level_penalty: float = 0.0,
+    **limits: Any,
 ) -> Tree:
     """Grow a tree for a number.
 
@@ -56,18 +87,8 @@ def grow_regression(
         The rows to grow on, repeated ones counted as often as they come (default: all).
     weights
         A weight for every row; rows of weight zero are left out. Sizes (``min_leaf``) count rows, not weight.
-    min_leaf, min_split
-        The fewest rows in a leaf, and in a node that is split (default: three times ``min_leaf``, as in rpart).
-    cp
-        A split must lower the risk by at least this share of the risk of the root.
-    max_depth
-        The most splits on a way down.
-    features_per_split
-        How many columns, drawn at random, a split may use (default: all).
-    level_penalty
-        Columns are compared by their gain less this many times what chance alone would give for so many levels of a
-        category, or cuts of a number. With 0 a split goes to columns of many values on noise, and columns of few drown,
-        as in rpart; with 1 columns that say nothing are chosen equally often.
+    **limits
+        When to stop and what a split may use: the fields of `TreeLimits`.
 
     Examples
     --------
@@ -85,10 +106,16 @@ def grow_regression(
     True
     """
     return grow_tree(
-        codes, features, *number_outcome(y), 0, rng=rng, columns=columns, rows=rows, weights=weights,
-        min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth, features_per_split=features_per_split,
-        level_penalty=level_penalty,
-    )  # fmt: skip
+        codes,
+        features,
+        *number_outcome(y),
+        0,
+        TreeLimits(**limits),
+        rng=rng,
+        columns=columns,
+        rows=rows,
+        weights=weights,
+    )
 
 
 def grow_classification(
@@ -101,13 +128,8 @@ def grow_classification(
     columns: Sequence[int] | None = None,
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
-    min_leaf: int = 5,
-    min_split: int | None = None,
-    cp: float = 1e-8,
-    max_depth: int = 30,
-    features_per_split: int | None = None,
-    level_penalty: float = 0.0,
     fine: npt.ArrayLike | None = None,
+    **limits: Any,
 ) -> Tree:
     """Grow a tree for classes coded 0 to ``n_classes - 1``; parameters as in `grow_regression`.
 
@@ -129,12 +151,17 @@ def grow_classification(
     [[1.0, 0.0], [0.0, 1.0]]
     """
     return grow_tree(
-        codes, features, *class_outcome(classes, n_classes), int(n_classes), rng=rng, columns=columns, rows=rows,
-        weights=weights, min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth,
-        features_per_split=features_per_split,
-        level_penalty=level_penalty,
+        codes,
+        features,
+        *class_outcome(classes, n_classes),
+        int(n_classes),
+        TreeLimits(**limits),
+        rng=rng,
+        columns=columns,
+        rows=rows,
+        weights=weights,
         fine=fine_outcome(fine),
-    )  # fmt: skip
+    )
 
 
 def number_outcome(y: npt.ArrayLike) -> tuple[Floats, Codes]:
@@ -160,27 +187,21 @@ def fine_outcome(fine: npt.ArrayLike | None) -> Floats:
     return _NONE if fine is None else number_outcome(fine)[0]
 
 
-def grow_tree(
+def grow_tree(  # noqa: PLR0917
     codes: Array,
     features: Sequence[Feature],
     outcome: Floats,
     labels: Codes,
     n_classes: int,
+    limits: TreeLimits,
     *,
     rng: np.random.Generator,
     columns: Sequence[int] | None,
     rows: npt.ArrayLike | None,
     weights: npt.ArrayLike | None,
-    min_leaf: int,
-    min_split: int | None,
-    cp: float,
-    max_depth: int,
-    features_per_split: int | None = None,
-    level_penalty: float = 0.0,
-    criterion: float = 0.0,
     fine: Floats = _NONE,
 ) -> Tree:
-    """Check the input and grow; a positive ``criterion`` asks for conditional inference."""
+    """Check the input and grow."""
     if codes.ndim != 2 or codes.shape[1] != len(features):
         raise ParameterError("codes must be a table with one column for each feature.")
     used = np.arange(len(features)) if columns is None else np.asarray(columns, dtype=np.int64)
@@ -191,12 +212,6 @@ def grow_tree(
         raise ParameterError(f"There are {n} rows of codes but {max(len(outcome), len(labels))} outcomes.")
     if len(fine) not in (0, n):
         raise ParameterError(f"There are {n} rows of codes but {len(fine)} fine outcomes.")
-    if min_leaf < 1 or cp < 0 or max_depth < 0:
-        raise ParameterError("min_leaf must be at least 1, cp and max_depth must not be negative.")
-    if level_penalty < 0:
-        raise ParameterError("level_penalty must not be negative.")
-    if features_per_split is not None and features_per_split < 1:
-        raise ParameterError("features_per_split must be at least 1, or None for all.")
     weight = _weights(weights, n)
     taken = np.arange(n) if rows is None else np.asarray(rows, dtype=np.int64)
     if len(weight):
@@ -219,16 +234,6 @@ def grow_tree(
         categorical,
         np.concatenate([feature.scores for feature in features] or [np.empty(0)]),
         np.append(0, np.cumsum(bins, dtype=np.int64)),
-    )
-    limits = (
-        int(min_leaf),
-        3 * int(min_leaf) if min_split is None else int(min_split),
-        float(cp),
-        int(max_depth),
-        len(used) if features_per_split is None else min(int(features_per_split), len(used)),
-        float(criterion),
-        float(level_penalty),
-        len(fine) > 0,
     )
     everything = rows is None and len(taken) == n
     work = np.empty((len(used), len(taken)), dtype=codes.dtype)
@@ -275,7 +280,7 @@ def run_growth(  # noqa: PLR0917
     fine: Floats,
     n_classes: int,
     table: tuple[Any, ...],
-    limits: tuple[Any, ...],
+    limits: TreeLimits,
     seed: int,
 ) -> tuple[Codes, Floats, Codes, Codes]:
     """Set the table for the compiled growth; return nodes, figures, members and the rows grouped by leaf.
@@ -289,8 +294,7 @@ def run_growth(  # noqa: PLR0917
     several, held = len(classes) > 0, n_classes if len(classes) else 0
     most = int(max(table[1], default=1)) or 1
     listed = max(n, CELLS) if several else 0
-    min_leaf, max_depth = limits[0], limits[3]
-    room = 2 * max(n // min_leaf, 1) + 1  # memory that is never written to is never taken
+    room = 2 * max(n // limits.min_leaf, 1) + 1  # memory that is never written to is never taken
 
     def whole(size: int) -> Codes:
         return np.empty(size, dtype=np.int32)
@@ -330,10 +334,19 @@ def run_growth(  # noqa: PLR0917
         side=np.zeros(most, dtype=np.uint8),
         draw=np.arange(q, dtype=np.int32),
         tails=np.empty(q),
-        stack=whole(max_depth + 2),
+        stack=whole(limits.max_depth + 2),
         state=np.array([seed], dtype=np.uint64),
     )
-    limit = Limits(*limits)
+    limit = Limits(
+        limits.min_leaf,
+        3 * limits.min_leaf if limits.min_split is None else limits.min_split,
+        float(limits.cp),
+        limits.max_depth,
+        min(limits.features_per_split or q, q),
+        float(limits.criterion),
+        float(limits.level_penalty),
+        len(fine) > 0,
+    )
     tests = Scores(*table[3:]) if limit.criterion > 0.0 else None
     count, used, members = grow(work, space, desk, Table(*table[:3]), limit, tests)
     return space.nodes[:count].copy(), space.figures[:count].copy(), members[:used].copy(), rows
@@ -415,10 +428,8 @@ def grow_pruned(
     columns: Sequence[int] | None = None,
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
-    min_leaf: int = 7,
-    min_split: int = 20,
     cp: float = 1e-3,
-    max_depth: int = 30,
+    **limits: Any,
 ) -> Tree:
     """Grow a classification tree on Gini impurity and prune it; the defaults are those of rpart with ``cp`` 0.001.
 
@@ -434,8 +445,8 @@ def grow_pruned(
     >>> tree.n_leaves
     1
     """
+    limits = {"min_leaf": 7, "min_split": 20, **limits, "cp": 0.0}
     tree = grow_classification(
-        codes, features, classes, n_classes, rng=rng, columns=columns, rows=rows, weights=weights,
-        min_leaf=min_leaf, min_split=min_split, cp=0.0, max_depth=max_depth,
-    )  # fmt: skip
+        codes, features, classes, n_classes, rng=rng, columns=columns, rows=rows, weights=weights, **limits
+    )
     return prune(tree, cp=cp)
