@@ -340,5 +340,5 @@ def _routed(desk: Desk, path: str) -> Any:
 
 
 def _show(desk: Desk, number: int, page: str) -> None:
-    build = importlib.import_module(f"discreet.app.budget_page.{page}_page").build
+    build = importlib.import_module(f"discreet.app.{page}_page").build
     framed(desk, desk.journeys.get(number), page, build)
