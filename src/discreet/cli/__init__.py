@@ -46,29 +46,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command()(assess)
-app.command()(inspect)
-app.command()(risk)
-app.command()(attack)
-app.command()(protect)
-app.command()(suggest)
-app.command()(search)
-app.command()(preflight)
-app.command()(synthesize)
-app.command()(finish)
-app.command()(compare)
-app.command()(evaluate)
-app.command()(methods)
-app.command("app")(open_page)
-app.add_typer(table)
-app.add_typer(outputs)
-app.add_typer(budget)
-app.add_typer(dp)
-app.add_typer(federated)
-for group in (app, *(part.typer_instance for part in app.registered_groups)):
-    for registered in group.registered_commands if group else ():
+
+
+def add(command: Callable[..., None], name: str | None = None) -> None:
+    """Make a function a command."""
+    app.command(name)(in_one_run(command))
+
+
+for one in (
+    assess, inspect, risk, attack, protect, suggest, search, preflight, synthesize, finish, compare, evaluate, methods,
+):  # fmt: skip
+    add(one)
+add(open_page, "app")
+for group in (table, outputs, budget, dp, federated):
+    for registered in group.registered_commands:
         if registered.callback is not None:
             registered.callback = in_one_run(registered.callback)
+    app.add_typer(group)
 
 
 def _version(wanted: bool) -> None:
