@@ -16,7 +16,7 @@ from discreet.policy import Rule
 from discreet.protect import Plan
 from discreet.utility import information_loss
 from discreet.workflow.coding_ladders import ladder_of
-from discreet.workflow.column_coding import column_loss, groupings
+from discreet.workflow.usual_treatments import column_loss, groupings
 
 K_THREE = Policy("k three", rules=[Rule("k_anonymity", at_least=3)])
 

@@ -64,6 +64,10 @@ FORMS: dict[str, Form] = {
     "shuffle": Form("Shuffling", "many"),
     "reorder-records": Form("Mix the order of the records"),
 }
+FIRST = "local-suppression"
+DROP = "drop-identifiers"
+TAKES_NAMES = (DROP, "pseudonymize")
+"""Steps after which nothing names people any more."""
 
 
 def step_form(journey: Journey, add: Callable[[dict[str, Any]], None]) -> None:
@@ -72,7 +76,7 @@ def step_form(journey: Journey, add: Callable[[dict[str, Any]], None]) -> None:
         BY_HAND: "Any other (as in a plan file)"
     }
     with ui.element("section").classes("sheet").props('aria-label="Add a step"'):
-        which = widgets.choice(titles, "Treatment", "local-suppression").mark("treatment")
+        which = widgets.choice(titles, "Treatment", FIRST).mark("treatment")
         fields = ui.element("div").classes("part")
         said = ui.element("div")
         held: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.forms import FORMS, policy_choice, step_form
+from discreet.app.forms import DROP, FORMS, TAKES_NAMES, policy_choice, step_form
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.core.value_gate import gated
@@ -231,14 +231,12 @@ def _steps(journey: Journey) -> None:
     refusals(journey, "try_steps", "", "roles", "file")
     refused = journey.refused("try_steps", "step")
     named = journey.holding("identifiers")
-    if named and not any(
-        step.get("treatment") in ("drop-identifiers", "pseudonymize") for step in journey.steps
-    ):
+    if named and not any(step.get("treatment") in TAKES_NAMES for step in journey.steps):
         widgets.said(f"Still in the file, and naming people: {', '.join(named)}.")
         widgets.plain(
             "Add the step: drop identifiers",
-            lambda: change_steps(journey, [{"treatment": "drop-identifiers"}, *journey.steps]),
-        ).mark("drop-identifiers")
+            lambda: change_steps(journey, [{"treatment": DROP}, *journey.steps]),
+        ).mark(DROP)
     if not journey.steps:
         widgets.words("No step yet. Take a suggested plan, or add a step below.", "muted")
     with ui.element("ol").classes("steps-list"):

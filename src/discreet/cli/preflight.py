@@ -45,6 +45,7 @@ def preflight(
     from discreet.core.errors import ParameterError
     from discreet.synth import preflight as look
     from discreet.synth import save_plan
+    from discreet.synth.synthesizer import USUAL
 
     if schema is not None:
         refuse_others({"FILE": source.file, "--findings": findings, "--generator": generator}, "--schema")
@@ -57,7 +58,7 @@ def preflight(
             "Name the file to look at: discreet preflight FILE, or --schema SCHEMA for linked tables."
         )
     found = look(source.read(), accept=accept, show_values=show_values)
-    wanted = None if plan is None else found.generator(generator or "sequential")
+    wanted = None if plan is None else found.generator(generator or USUAL)
     if findings is not None:
         found.save(findings, show_values=show_values, overwrite=overwrite)
     if plan is not None and wanted is not None:

@@ -296,6 +296,7 @@ def _synthesizer(
 ) -> Synthesizer:
     from discreet.synth import Synthesizer, load_plan
     from discreet.synth.methods.method import all_methods
+    from discreet.synth.synthesizer import USUAL
 
     budget = {name: value for name, value in budget.items() if value is not None}
     if plan is not None:
@@ -305,9 +306,9 @@ def _synthesizer(
             )
         return load_plan(plan)
     settings |= budget
-    name = str(settings.pop("synthesizer", "sequential"))
+    name = str(settings.pop("synthesizer", USUAL))
     if method is not None:
-        if name == "sequential" and method not in all_methods() and method in Synthesizer.known:
+        if name == USUAL and method not in all_methods() and method in Synthesizer.known:
             return Synthesizer.named(method, settings)
         settings["method"] = method
     return Synthesizer.named(name, settings)

@@ -44,7 +44,10 @@ from discreet.dp.ledger import Ledger
 from discreet.microdata import Metadata, Microdata
 from discreet.synth.saved_models import MisfitError, damaged, load_model, save_model, stored_as
 
-__all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
+__all__ = ["USUAL", "Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
+
+USUAL = "sequential"
+"""The generator that is taken where none is named."""
 
 
 class Synthesizer(ABC):
@@ -559,7 +562,7 @@ def load_plan(path: str | Path) -> Synthesizer:
             f"'{place.name}' is a plan of treatments; use it with discreet protect. A plan of a synthesis starts with "
             'synthesizer = "sequential".'
         )
-    name = str(document.pop("synthesizer", "sequential"))
+    name = str(document.pop("synthesizer", USUAL))
     try:
         return Synthesizer.named(name, document)
     except DiscreetError as error:

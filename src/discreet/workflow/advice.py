@@ -1,6 +1,6 @@
 """What to do next, in plain words, from what the measures found: this file's columns, its numbers, and the command.
 
-Keys that make people stand out are told less precisely: which ones, how far, and who would still stand out then.
+Keys that make people stand out are coarsened: which ones, how far, and who would still stand out then.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from discreet.core.verdicts import Verdict
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.workflow.coding_ladders import Ladder, Rung, ladder_of
-from discreet.workflow.column_coding import BAND, CUT
 from discreet.workflow.usual_names import meaning_of
+from discreet.workflow.usual_treatments import BAND, CUT, as_entries, coding_steps, without_identifiers
 
 
 def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list[str]:
@@ -97,9 +97,8 @@ def _commands(
     source = data.metadata.source
     if not source:
         return []
-    steps = list(coarser.steps) if coarser is not None else []
-    if data.roles.identifiers:
-        steps.insert(0, {"treatment": "drop-identifiers", "columns": list(data.roles.identifiers)})
+    named = [without_identifiers(data.roles.identifiers)] if data.roles.identifiers else []
+    steps = [*as_entries(named), *(coarser.steps if coarser is not None else ())]
     roles = {**data.roles.to_dict(), "keys": list(main.keys)}
     found = []
     if steps:
@@ -167,7 +166,7 @@ def _key(name: str) -> str:
     return name if plain else json.dumps(name, ensure_ascii=False)
 
 
-# Which keys of this file could be told less precisely, how far, and who would still stand out then?
+# Which keys of this file could be coarser, how far, and who would still stand out then?
 #
 # The proposals name the file's own columns and numbers and become steps of a command; data values are in none of them.
 
@@ -260,18 +259,9 @@ def _sentence(key: str, ladder: Ladder, rung: Rung) -> str:
 def _steps(
     dropped: Sequence[str], chosen: Mapping[str, tuple[Ladder, Rung]]
 ) -> tuple[Mapping[str, Any], ...]:
-    steps: list[Mapping[str, Any]] = []
-    if dropped:
-        steps.append({"treatment": "drop-identifiers", "columns": list(dropped)})
-    bands = {key: list(rung.setting) for key, (_, rung) in chosen.items() if rung.kind == BAND}
-    if bands:
-        steps.append({"treatment": "band", "breaks": bands})
-    cuts = {key: rung.setting for key, (_, rung) in chosen.items() if rung.kind == CUT}
-    if cuts:
-        levels = {key: level for key, (_, level) in cuts.items()}
-        described = {key: hierarchy.to_dict() for key, (hierarchy, _) in cuts.items()}
-        steps.append({"treatment": "generalize", "levels": levels, "hierarchies": described})
-    return tuple(steps)
+    named = [without_identifiers(dropped)] if dropped else []
+    coded = {key: (rung.kind, rung.setting) for key, (_, rung) in chosen.items() if rung.kind in (BAND, CUT)}
+    return as_entries([*named, *(step for step, _ in coding_steps(coded))])
 
 
 def _alone(codes: Sequence[Integers]) -> int:

@@ -21,7 +21,8 @@ from discreet.core.wording import percent
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.hierarchy import Hierarchy
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.column_coding import (
+from discreet.workflow.usual_names import meaning_of
+from discreet.workflow.usual_treatments import (
     BAND,
     CUT,
     EXCHANGE,
@@ -32,7 +33,6 @@ from discreet.workflow.column_coding import (
     plainly_named,
     recoded,
 )
-from discreet.workflow.usual_names import meaning_of
 
 _CHANCES = (0.05, 0.1, 0.2, 0.35, 0.5)
 _BANDS = (40, 25, 16, 12, 10, 8, 6, 5, 4, 3, 2)

@@ -278,11 +278,7 @@ def _by_loss(trial: Trial) -> tuple[float, float]:
 
 def _caveats(plans: Mapping[str, Plan], missing: Missing) -> tuple[str, ...]:
     said = ["The best of many plans on one file is not the best for every file: try it again on next year's."]
-    gaps = any(
-        step.name == "local-suppression" and step.to_dict().get("missing") == "wildcard"
-        for plan in plans.values()
-        for step in plan.steps
-    )
+    gaps = any(step.to_dict().get("missing") == "wildcard" for plan in plans.values() for step in plan.steps)
     if gaps and missing == "category":
         said.append(
             "Suppressed cells count as a value of their own here, though some plans suppress with missing='wildcard'; "

@@ -18,8 +18,8 @@ from scipy.stats import binom
 from discreet.core.arrays import Floats, Integers
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
-from discreet.workflow.column_coding import CUT, GROUP
 from discreet.workflow.recipes import Frame, Recipe
+from discreet.workflow.usual_treatments import CUT, GROUP
 
 _CELLS_FOR_COMPANY = 1.3
 _CELLS_FOR_MODELS = 3.0  # where larger groups are to mend it; hidden records lose all their keys

@@ -24,8 +24,8 @@ from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
 from discreet.protect import Plan
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.column_coding import column_loss
 from discreet.workflow.trials import Ledger, Trial, plan_key
+from discreet.workflow.usual_treatments import column_loss
 
 NOT_JUDGED = "it costs more than the best plan that passes"
 

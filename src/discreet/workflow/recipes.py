@@ -15,25 +15,24 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.core.cards import Aim, card_of
 from discreet.policy import Policy, Rule
-from discreet.protect import (
-    AlphaK,
-    ClassSwap,
-    DropIdentifiers,
-    KAnonymity,
-    LDiversity,
-    LocalSuppression,
-    Microaggregate,
-    Mondrian,
-    OptimalGeneralization,
-    Plan,
-    Round,
-    TCloseness,
-    TopBottomCode,
-    Treatment,
-)
+from discreet.protect import AlphaK, LDiversity, Plan, TCloseness
 from discreet.protect.privacy_models import PrivacyModel, class_sizes_ruled, models_ruled
 from discreet.workflow.coding_ladders import Ladder
-from discreet.workflow.column_coding import CUT, GROUP, coding_steps, plainly_named
+from discreet.workflow.usual_treatments import (
+    CUT,
+    GROUP,
+    Described,
+    cells_suppressed,
+    classes_hidden,
+    coding_steps,
+    identifiers_dropped,
+    in_a_row,
+    numbers_rounded,
+    plainly_named,
+    records_gathered,
+    records_regrouped,
+    values_swapped,
+)
 
 SUPPRESS, REGROUP, ALONG, GATHER, NOTHING = "suppress", "regroup", "along", "gather", "nothing"
 
@@ -118,48 +117,38 @@ class Recipe:
 
     def plan(self, frame: Frame, title: str = "") -> Plan:
         """Turn the recipe into a plan that names its columns, so that it runs without roles."""
-        steps: list[Treatment] = []
-        if frame.drop:
-            steps.append(DropIdentifiers(list(frame.drop)))
-        steps += _number_steps(frame.numbers)
-        chosen = {
-            column: (rung.kind, rung.setting)
-            for column, place in self.rungs
-            if (rung := frame.ladders[column].rungs[place]).kind
-        }
-        steps += coding_steps(chosen)
+        return Plan([step for step, _ in self.steps(frame)], title)
+
+    def steps(self, frame: Frame) -> list[Described]:
+        """List the steps, each with a sentence that says what it does to this file."""
+        steps = [identifiers_dropped(frame.drop)] if frame.drop else []
+        steps += numbers_rounded(frame.numbers)
+        rungs = {column: frame.ladders[column].rungs[place] for column, place in self.rungs}
+        chosen = {column: (rung.kind, rung.setting) for column, rung in rungs.items() if rung.kind}
+        for step, columns in coding_steps(chosen):
+            coded = [f"'{column}' {rungs[column].words}" for column in columns]
+            steps.append((step, f"{in_a_row(coded)}."))
         keys = list(frame.keys)
+        if not keys:
+            return steps
         swapped = frame.swaps[self.swap]
         models = [model for model in frame.aims.models if model not in swapped]
-        if self.finish == SUPPRESS and keys:
+        if self.finish == SUPPRESS:
             costs = {key: cost for key, cost in frame.cautious.items() if key in frame.keys and cost != 1}
-            steps.append(LocalSuppression(k=self.k, importance=costs or None, missing="category", keys=keys))
-        if self.finish == GATHER and keys:
-            steps.append(Microaggregate(k=self.k, columns=keys, measure="member"))
-        if self.finish in (SUPPRESS, GATHER) and keys and self.hide and models:
-            steps.append(
-                OptimalGeneralization(
-                    [KAnonymity(max(2, frame.aims.k)), *models], suppression_limit=0.5, keys=keys
-                )
-            )
-        if self.finish == REGROUP and keys:
-            steps.append(Mondrian(models=[KAnonymity(self.k), *models], keys=keys))
-        if self.finish == ALONG and keys:
+            steps.append(cells_suppressed(self.k, keys, costs))
+        if self.finish == GATHER:
+            steps.append(records_gathered(self.k, keys))
+        if self.finish in (SUPPRESS, GATHER) and self.hide and models:
+            steps.append(classes_hidden(frame.aims.k, models, keys))
+        if self.finish == REGROUP:
+            steps.append(records_regrouped(self.k, models, keys))
+        if self.finish == ALONG:
             above = {key: frame.ladders[key].hierarchy_above(self.rung(key)) for key in keys}
             hierarchies = {key: hierarchy for key, hierarchy in above.items() if hierarchy is not None}
-            steps.append(Mondrian(models=[KAnonymity(self.k), *models], hierarchies=hierarchies, keys=keys))
-        if swapped and keys:
-            steps.append(ClassSwap(list(swapped), keys=keys))
-        return Plan(steps, title)
-
-
-def _number_steps(numbers: Mapping[str, tuple[float, float]]) -> list[Treatment]:
-    """Show the largest numbers as their mean, and round all of them."""
-    if not numbers:
-        return []
-    tops = {column: share for column, (_, share) in numbers.items()}
-    bases = {column: base for column, (base, _) in numbers.items()}
-    return [TopBottomCode(top_share=tops, replacement="mean"), Round(bases)]
+            steps.append(records_regrouped(self.k, models, keys, hierarchies))
+        if swapped:
+            steps.append(values_swapped(swapped, keys))
+        return steps
 
 
 # What do the rules of a policy ask of every class of records? The privacy models that would fulfil them.

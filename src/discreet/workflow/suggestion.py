@@ -18,7 +18,6 @@ from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.workflow.coding_ladders import Ladder, ladder_of, outcome_ladder
-from discreet.workflow.column_coding import plainly_named
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
 from discreet.workflow.recipe_forecast import Forecast
@@ -40,9 +39,9 @@ from discreet.workflow.suggestion_result import (
     summary,
 )
 from discreet.workflow.trials import COST, RISK, Judgment, Ledger, fingerprint
+from discreet.workflow.usual_treatments import DRAWN, plainly_named
 
 Effort = Literal["quick", "normal", "thorough"]
-_RANDOM = ("pram", "class-swap", "rank-swap", "random-swap", "add-noise")
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
 
 
@@ -326,7 +325,7 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
     said = [
         "The best of many plans on one file is not the best for every file: judge it again on next year's."
     ]
-    if plan is not None and any(step.name in _RANDOM for step in plan.steps):
+    if plan is not None and any(isinstance(step, DRAWN) for step in plan.steps):
         said.append(
             "The plan draws at random. The verdict is about the draw with its seed; judge every other draw again."
         )

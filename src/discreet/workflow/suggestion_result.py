@@ -16,27 +16,12 @@ from discreet.core.verdicts import Verdict
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.protect import (
-    Band,
-    ClassSwap,
-    DropIdentifiers,
-    Generalize,
-    LocalSuppression,
-    Microaggregate,
-    Mondrian,
-    OptimalGeneralization,
-    Plan,
-    Pram,
-    Recode,
-    Round,
-    TopBottomCode,
-    Treatment,
-)
-from discreet.protect.privacy_models import models_of
+from discreet.protect import Plan
 from discreet.workflow.plan_search import Search
 from discreet.workflow.recipe_trials import Bench
 from discreet.workflow.recipes import Frame, Recipe
 from discreet.workflow.trials import Trial
+from discreet.workflow.usual_treatments import in_a_row, listed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,14 +206,13 @@ def step_effects(
 ) -> tuple[tuple[StepEffect, ...], Microdata]:
     """Apply the plan afresh, and say after each step what was lost and who still stands out; also give the release."""
     found, before, made = [], 0.0, bench.data
-    for step, release in zip(plan.steps, plan.stages(bench.data, seed=bench.seed), strict=True):
+    stages = plan.stages(bench.data, seed=bench.seed)
+    for (step, words), release in zip(recipe.steps(frame), stages, strict=True):
         made = release.data
         losses = bench.losses(made)
         loss = sum(bench.weights[column] * lost for column, lost in losses.items())
         alone, exposed = _standing_out(made, frame)
-        found.append(
-            StepEffect(step.name, _words(step, frame, recipe), loss, max(0.0, loss - before), alone, exposed)
-        )
+        found.append(StepEffect(step.name, words, loss, max(0.0, loss - before), alone, exposed))
         before = loss
     return tuple(found), made
 
@@ -239,50 +223,6 @@ def _standing_out(made: Microdata, frame: Frame) -> tuple[int | None, int | None
         return None, None
     sizes = engine.class_table(made, keys)["records"].to_numpy()
     return int((sizes == 1).sum()), int(sizes[sizes < frame.aims.k].sum())
-
-
-def _words(step: Treatment, frame: Frame, recipe: Recipe) -> str:
-    if isinstance(step, DropIdentifiers):
-        return f"Leave out {_listed(step.columns or ())}, which identify people by themselves."
-    if isinstance(step, TopBottomCode):
-        return f"Pull in the highest values of {_listed(step.top_share)}."
-    if isinstance(step, Round):
-        parts = [f"'{column}' to multiples of {base:g}" for column, base in step.base.items()]
-        return f"Round {_and(parts)}."
-    if isinstance(step, Band | Generalize | Recode):
-        columns = {Band: "breaks", Generalize: "levels", Recode: "mapping"}[type(step)]
-        parts = [
-            f"'{column}' {frame.ladders[column].rungs[recipe.rung(column)].words}"
-            for column in getattr(step, columns)
-        ]
-        return f"{_and(parts)}."
-    if isinstance(step, LocalSuppression):
-        return f"Blank single key cells until every record shares its keys with at least {(step.k or 2) - 1} others."
-    if isinstance(step, Mondrian):
-        return (
-            "Cut the records into groups of similar people and show the range of each group's keys, so that every "
-            "group meets what the policy asks of it."
-        )
-    if isinstance(step, Microaggregate):
-        return (
-            f"Put the records into groups of at least {step.k} most similar people and give all of a group the keys of "
-            "the one in its middle."
-        )
-    if isinstance(step, OptimalGeneralization):
-        return "Blank all keys of the records whose group would still give a sensitive value away."
-    if isinstance(step, ClassSwap):
-        mixed = dict.fromkeys(column for model in models_of(step.models) for column in model.columns)
-        return (
-            f"Where a group would give a value of {_listed(mixed)} away, swap some of its values with other groups; "
-            "all counts stay."
-        )
-    if isinstance(step, Pram):
-        parts = [
-            f"'{column}' {frame.ladders[column].rungs[recipe.rung(column)].words}"
-            for column in step.columns or ()
-        ]
-        return f"{_and(parts)}."
-    return f"Apply {step.name}."
 
 
 def alternatives(
@@ -358,7 +298,7 @@ def _broken_by_column(made: Microdata, frame: Frame) -> list[str]:
     if not worst:
         return []
     parts = [f"'{column}' ({count:,} records)" for column, count in worst]
-    return [f"Groups give away most of {_and(parts)}."]
+    return [f"Groups give away most of {in_a_row(parts)}."]
 
 
 class _One:
@@ -402,11 +342,11 @@ def summary(
         most = sorted((item for item in losses.items() if item[1] > 0), key=lambda item: -item[1])[:3]
         if most:
             said.append(
-                "Most is lost in " + _and([f"'{name}' ({percent(lost)})" for name, lost in most]) + "."
+                "Most is lost in " + in_a_row([f"'{name}' ({percent(lost)})" for name, lost in most]) + "."
             )
         erased = [name for name, lost in losses.items() if lost >= 1]
         if erased:
-            said.append(f"Nothing is left of {_listed(erased)}.")
+            said.append(f"Nothing is left of {listed(erased)}.")
         said += [other.sentence for other in others]
     else:
         said.append(f"None of the {tried} plans that were tried meets policy '{policy.name}'.")
@@ -422,11 +362,3 @@ def summary(
 
 def _lowered(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-
-def _listed(names: Any) -> str:
-    return _and([f"'{name}'" for name in names])
-
-
-def _and(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -359,10 +359,7 @@ def _caveats(original: Microdata, release: Release, missing: Missing) -> list[st
             f"The release no longer has {', '.join(map(repr, gone))} as a key: its risk is measured by the keys that "
             "are left."
         )
-    matching = any(
-        step.treatment == "local-suppression" and step.parameters.get("missing") == "wildcard"
-        for step in release.log
-    )
+    matching = any(step.parameters.get("missing") == "wildcard" for step in release.log)
     if missing == "category" and matching:
         said.append(_GAPS)
     return said

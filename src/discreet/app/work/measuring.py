@@ -19,6 +19,7 @@ from discreet.report.page_words import answer_of
 from discreet.report.plots import chart_svg
 from discreet.workflow import assess
 from discreet.workflow.advice import coarser_keys
+from discreet.workflow.usual_treatments import as_entries, without_identifiers
 
 _MOST_PICTURES = 2
 
@@ -99,7 +100,7 @@ def _advised(data: Microdata, found: Assessment) -> list[dict[str, Any]]:
     """Return what the assessment advises as steps of a plan."""
     if found.verdict is not None and found.verdict.meets:
         return []
-    dropped = [{"treatment": "drop-identifiers"}] if data.roles.identifiers else []
+    dropped = as_entries([without_identifiers()]) if data.roles.identifiers else ()
     coarser = coarser_keys(data, found.main.keys)
     return [*dropped, *(dict(step) for step in (coarser.steps if coarser else ()))]
 

@@ -16,6 +16,7 @@ from discreet.core.cards import Better
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.values import jsonable
 from discreet.core.wording import shown
+from discreet.workflow.evaluation.ready_studies import BOOTSTRAP, INDEPENDENT
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_metrics import LAYERS
 
@@ -31,7 +32,7 @@ _GOOD_FOR = {
     "risk": "keeping away from the people of the file",
     "cost": "time and memory",
 }
-_PLAIN = ("independent", "bootstrap")  # anchors: what they are good at is known
+_PLAIN = (INDEPENDENT, BOOTSTRAP)  # anchors: what they are good at is known
 _CELLS = {
     "data": pl.String,
     "generator": pl.String,
@@ -178,7 +179,7 @@ class Evaluation:
                     ]
                     said.append(f"{data}, {words}: {best[0]}, then {best[1]}.")
             useful = own.filter(layer="fit for purpose")
-            floor = useful.filter(generator="independent")["mean_rank"]
+            floor = useful.filter(generator=INDEPENDENT)["mean_rank"]
             if len(floor):
                 behind = useful.filter(pl.col("mean_rank") > floor[0])["generator"].to_list()
                 if behind:

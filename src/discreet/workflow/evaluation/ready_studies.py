@@ -14,13 +14,15 @@ from typing import Any
 from discreet.core.cards import all_cards
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.findings import ReleaseFacts
+from discreet.synth.synthesizer import USUAL
 from discreet.workflow.evaluation.linked_releases import known_generators
 from discreet.workflow.evaluation.study import Study
 from discreet.workflow.evaluation.study_data import DataSet
 from discreet.workflow.evaluation.study_generators import Generator
 from discreet.workflow.evaluation.study_metrics import Metric, usual_metrics
 
-ANCHORS = ("uniform", "independent", "bootstrap", "subsample", "cart")
+INDEPENDENT, BOOTSTRAP = "independent", "bootstrap"
+ANCHORS = ("uniform", INDEPENDENT, BOOTSTRAP, "subsample", "cart")
 NETWORKS = ("ctgan", "tvae", "tabular-diffusion", "language-model")
 DEFAULT = ("adversarial-forest", "gaussian-copula", "bayesian-network", *NETWORKS)
 
@@ -131,7 +133,7 @@ def _named(generators: str | Sequence[str]) -> list[str]:
 def _anchor(name: str, parameters: Mapping[str, Any]) -> Generator:
     if name in ("uniform", "subsample"):
         return Generator(name, reference=name)
-    return Generator(name, synthesizer="sequential" if name == "cart" else name, parameters=dict(parameters))
+    return Generator(name, synthesizer=USUAL if name == "cart" else name, parameters=dict(parameters))
 
 
 def _metrics(*, attacks: bool) -> tuple[Metric, ...]:
