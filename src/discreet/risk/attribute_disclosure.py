@@ -24,7 +24,7 @@ from discreet.core.results import Detail, Measure
 from discreet.engine.attribution_counts import carry_scores
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.risk.disclosure_cells import REASONS, DisclosureCells, Exclusions, identity_shares
+from discreet.risk.disclosure_cells import LARGEST_CELL, REASONS, DisclosureCells, Exclusions, identity_shares
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
 from discreet.risk.synthetic_pairs import (
     Groups,
@@ -197,14 +197,14 @@ def attribute_disclosure(
         precision=precision,
     )
     left_out = not_counted(missing_keys, files.keys)
-    exclusions = exclusions_of(
-        exclude_values,
-        exclude_pairs,
-        missing_target=missing_target,
-        missing_keys=left_out,
-        denom_lim=denom_lim,
-        exclude_over=exclude_over_denom,
-        denominator=denominator,
+    exclusions = Exclusions(
+        (exclude_values,) if isinstance(exclude_values, str) else tuple(exclude_values),
+        tuple(exclude_pairs),
+        missing_target,
+        left_out,
+        denom_lim or LARGEST_CELL,
+        exclude_over_denom,
+        denominator,
     )
     results = [
         Checked.of(files, target, i, exclusions, thresh_1way=thresh_1way, thresh_2way=thresh_2way)
@@ -356,36 +356,9 @@ def refuse_unknown(
 ) -> None:
     """Refuse exclusions that are not given by target, or for a column that is none."""
     for name, given in (("exclude_values", values), ("exclude_pairs", pairs)):
-        if given is not None and not isinstance(given, Mapping):
-            raise ParameterError(f"{name} is given by target here: {{'target': […]}}.")
         for target in given or {}:
             if target not in columns:
                 raise ParameterError(f"{name} names '{target}', which is not one of the targets.")
-
-
-def exclusions_of(
-    values: Sequence[Any],
-    pairs: Sequence[Pair],
-    *,
-    missing_target: bool,
-    missing_keys: tuple[str, ...],
-    denom_lim: int | None,
-    exclude_over: bool,
-    denominator: Which,
-) -> Exclusions:
-    """Check what a user wants left out."""
-    limit = 5 if denom_lim is None else denom_lim
-    if any(len(pair) != 3 for pair in pairs):
-        raise ParameterError("Each excluded pair has three parts: (key, key value, target value).")
-    return Exclusions(
-        values=(values,) if isinstance(values, str) else tuple(values),
-        pairs=tuple(pairs),
-        missing_target=missing_target,
-        missing_keys=missing_keys,
-        denom_lim=limit,
-        exclude_over=exclude_over,
-        denominator=denominator,
-    )
 
 
 def specific_risk(training: float, holdout: float) -> float:

@@ -19,6 +19,7 @@ from discreet.engine.attribution_counts import JointCounts
 from discreet.engine.comparable import as_text
 from discreet.risk.attribution_scores import cell_scores, chances, own_chances, target_baseline
 
+LARGEST_CELL = 5  # records from which on a cell is about a group rather than a person
 REASONS = ("excluded value", "missing target", "missing key", "excluded pair", "denominator over the limit")
 COLUMNS = (
     "Dorig",
@@ -47,7 +48,7 @@ class Exclusions:
     pairs: tuple[tuple[str, Any, Any], ...] = ()
     missing_target: bool = True
     missing_keys: tuple[str, ...] = ()
-    denom_lim: int = 5
+    denom_lim: int = LARGEST_CELL
     exclude_over: bool = False
     denominator: Literal["released", "original"] = "released"
     strict: bool = True

@@ -422,20 +422,13 @@ def _telling_words(telling: Sequence[TellingColumn]) -> list[str]:
 
 
 def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
+    rows = [
+        (column.name, own.of, own.people, own.by_chance, own.share_beyond_chance, top.of, top.people, top.by_chance)
+        for column in telling
+        for own, top in [(column.found, column.largest)]
+    ]
     return pl.DataFrame(
-        [
-            {
-                "column": column.name,
-                "own_values": column.found.of,
-                "found": column.found.people,
-                "by_chance": column.found.by_chance,
-                "share_beyond_chance": column.found.share_beyond_chance,
-                "largest": column.largest.of,
-                "largest_found": column.largest.people,
-                "largest_by_chance": column.largest.by_chance,
-            }
-            for column in telling
-        ],
+        rows,
         schema={
             "column": pl.String,
             "own_values": pl.Int64,
@@ -446,6 +439,7 @@ def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
             "largest_found": pl.Int64,
             "largest_by_chance": pl.Float64,
         },
+        orient="row",
     )
 
 

@@ -8,6 +8,7 @@ their readers expect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import polars as pl
@@ -15,7 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
-from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public
+from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.findings import OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
@@ -27,12 +28,11 @@ from discreet.risk.attribute_disclosure import (
     Checked,
     Pair,
     against_holdout,
-    exclusions_of,
     learnable,
     pictures_of_targets,
     refuse_unknown,
 )
-from discreet.risk.disclosure_cells import COLUMNS
+from discreet.risk.disclosure_cells import COLUMNS, LARGEST_CELL, Exclusions
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
 from discreet.risk.synthetic_pairs import (
     Groups,
@@ -93,7 +93,7 @@ def disclosure(
     missing_keys: bool | ColumnNames = True,
     exclude_values: Annotated[Mapping[str, Sequence[Any]], HoldsValues()] | None = None,
     exclude_pairs: Annotated[Mapping[str, Sequence[Pair]], HoldsValues()] | None = None,
-    denom_lim: int | None = None,
+    denom_lim: Annotated[int, AtLeast(1)] | None = None,
     exclude_over_denom: bool = False,
     denominator: Which = "released",
     thresh_1way: Annotated[tuple[float, float], Public()] = (50, 90),
@@ -195,24 +195,17 @@ def disclosure(
     checks: dict[str, list[pl.DataFrame]] = {"one_way": [], "two_way": [], "exclusions": []}
     held_out_rows: list[dict[str, Any]] = []
     refuse_unknown(exclude_values, exclude_pairs, columns)
-    exclusions = exclusions_of(
-        (),
-        (),
+    exclusions = Exclusions(
         missing_target=missing_target,
         missing_keys=left_out,
-        denom_lim=denom_lim,
+        denom_lim=denom_lim or LARGEST_CELL,
         exclude_over=exclude_over_denom,
         denominator=denominator,
     )
     for target in columns:
-        here = exclusions_of(
-            (exclude_values or {}).get(target, ()),
-            (exclude_pairs or {}).get(target, ()),
-            missing_target=missing_target,
-            missing_keys=left_out,
-            denom_lim=denom_lim,
-            exclude_over=exclude_over_denom,
-            denominator=denominator,
+        values, pairs = (exclude_values or {}).get(target, ()), (exclude_pairs or {}).get(target, ())
+        here = replace(
+            exclusions, values=(values,) if isinstance(values, str) else tuple(values), pairs=tuple(pairs)
         )
         rows = []
         for i in range(len(files.copies)):

@@ -29,6 +29,7 @@ from discreet.utility.propensity_learners import Fit, Prepared, PreparedLogit, s
 _Count = Annotated[int, AtLeast(1)]
 
 _MANY_LEAVES = 20
+Prepare = Callable[[Microdata, Microdata], Prepared]
 
 
 @dataclass(frozen=True)
@@ -116,80 +117,6 @@ def pmse_null(
     c = n_released / total
     unit = (1 - c) ** 2 * c / total
     return freedom * unit, float(np.sqrt(2 * freedom)) * unit
-
-
-def by_permutation(
-    prepared: Sequence[Prepared],
-    n_perm: int,
-    *,
-    scale: float | str,
-    fixed_columns: bool,
-    aligned: bool,
-    progress: bool,
-    seed: Seed,
-) -> Null:
-    """Shuffle which record is a released one and fit again; for linked records only within each pair."""
-
-    def shuffled(turn: int) -> Fit:
-        rng = generator(base, "permutation", str(turn))
-        chosen = prepared[int(rng.integers(len(prepared)))]
-        labels = swapped(chosen.stacked, rng) if aligned else rng.permutation(chosen.stacked.released)
-        return chosen.fit(labels)
-
-    base = _base(seed)
-    stacked = prepared[0].stacked
-    with ThreadPoolExecutor(os.cpu_count() if not fixed_columns else 1) as pool:
-        turns = pool.map(shuffled, range(n_perm))
-        fits = list(track(turns, n_perm, description="Permutations", progress=progress))
-    c = stacked.share
-    if aligned:
-        return _resampled("permutation", fits, 1.0, "Labels were swapped within pairs of linked records.")
-    spread = stacked.design_effect(released=True) / stacked.design_effect(released=False)
-    factor, note = _factor(fits, c, scale, fixed_columns)
-    return _resampled("permutation", fits, factor * spread, note)
-
-
-def by_pairs(
-    copies: Sequence[Microdata],
-    prepare: Callable[[Microdata, Microdata], Prepared],
-    c: float,
-    *,
-    scale: float | str,
-    fixed_columns: bool,
-    progress: bool,
-) -> Null:
-    """Compare every copy with every other: two draws of one model, also where some columns were left as they are."""
-    pairs = list(combinations(range(len(copies)), 2))
-    fits = [
-        prepare(copies[one], copies[other]).fit()
-        for one, other in track(pairs, description="Pairs of copies", progress=progress)
-    ]
-    factor, note = _factor(fits, c, scale, fixed_columns)
-    # A pair has half its records in each file; this brings it to the shares and sizes of original and release.
-    return _resampled("pairs", fits, 8 * c**2 * (1 - c) * factor, note, distances=True)
-
-
-def by_resynthesis(
-    original: Microdata,
-    synthesizer: Any,
-    sizes: tuple[int, int],
-    prepare: Callable[[Microdata, Microdata], Prepared],
-    rounds: int,
-    *,
-    progress: bool,
-    seed: Seed,
-) -> Null:
-    """Synthesize, synthesize from that again, and compare the two: exactly the situation of a correct synthesis."""
-    base = _base(seed)
-    fits = []
-    for first, second in track(
-        _generations(original, synthesizer, sizes, rounds, base),
-        rounds,
-        description="Resynthesis",
-        progress=progress,
-    ):
-        fits.append(prepare(first, second).fit())
-    return _resampled("resynthesis", fits, 1.0, None, distances=True)
 
 
 def swapped(stacked: Stack, rng: np.random.Generator) -> Flags:
@@ -331,7 +258,7 @@ class Reference:
         original: Microdata,
         copies: Sequence[Microdata],
         ready: Sequence[Prepared],
-        prepare: Callable[[Microdata, Microdata], Prepared],
+        prepare: Prepare,
     ) -> Null:
         """Compute the null."""
         stacked = ready[0].stacked
@@ -346,30 +273,54 @@ class Reference:
             spread = stacked.design_effect(released=True)
             return Null("theory", mean * spread, sd * spread)
         if self.kind == "permutation":
-            return by_permutation(
-                ready,
-                self.n_perm,
-                scale=self.scale,
-                fixed_columns=self.fixed_columns,
-                aligned=self.aligned,
-                seed=self.seed,
-                progress=self.progress,
-            )
+            return self._by_permutation(ready)
         if self.kind == "pairs":
-            return by_pairs(
-                copies,
-                prepare,
-                stacked.share,
-                scale=self.scale,
-                fixed_columns=self.fixed_columns,
-                progress=self.progress,
+            return self._by_pairs(copies, prepare, stacked.share)
+        return self._by_resynthesis(original, sizes, prepare)
+
+    def _by_permutation(self, prepared: Sequence[Prepared]) -> Null:
+        """Shuffle which record is a released one and fit again; for linked records only within each pair."""
+
+        def shuffled(turn: int) -> Fit:
+            rng = generator(base, "permutation", str(turn))
+            chosen = prepared[int(rng.integers(len(prepared)))]
+            labels = (
+                swapped(chosen.stacked, rng) if self.aligned else rng.permutation(chosen.stacked.released)
             )
-        return by_resynthesis(
-            original,
-            self.synthesizer,
-            sizes,
-            prepare,
-            self.n_resyntheses,
-            seed=self.seed,
+            return chosen.fit(labels)
+
+        base = _base(self.seed)
+        stacked = prepared[0].stacked
+        with ThreadPoolExecutor(os.cpu_count() if not self.fixed_columns else 1) as pool:
+            turns = pool.map(shuffled, range(self.n_perm))
+            fits = list(track(turns, self.n_perm, description="Permutations", progress=self.progress))
+        c = stacked.share
+        if self.aligned:
+            return _resampled("permutation", fits, 1.0, "Labels were swapped within pairs of linked records.")
+        spread = stacked.design_effect(released=True) / stacked.design_effect(released=False)
+        factor, note = _factor(fits, c, self.scale, self.fixed_columns)
+        return _resampled("permutation", fits, factor * spread, note)
+
+    def _by_pairs(self, copies: Sequence[Microdata], prepare: Prepare, c: float) -> Null:
+        """Compare every copy with every other: two draws of one model, also where some columns were left alone."""
+        pairs = list(combinations(range(len(copies)), 2))
+        fits = [
+            prepare(copies[one], copies[other]).fit()
+            for one, other in track(pairs, description="Pairs of copies", progress=self.progress)
+        ]
+        factor, note = _factor(fits, c, self.scale, self.fixed_columns)
+        # A pair has half its records in each file; this brings it to the shares and sizes of original and release.
+        return _resampled("pairs", fits, 8 * c**2 * (1 - c) * factor, note, distances=True)
+
+    def _by_resynthesis(self, original: Microdata, sizes: tuple[int, int], prepare: Prepare) -> Null:
+        """Synthesize, synthesize from that again, and compare the two: exactly the situation of a correct synthesis."""
+        base, rounds = _base(self.seed), self.n_resyntheses
+        fits = []
+        for first, second in track(
+            _generations(original, self.synthesizer, sizes, rounds, base),
+            rounds,
+            description="Resynthesis",
             progress=self.progress,
-        )
+        ):
+            fits.append(prepare(first, second).fit())
+        return _resampled("resynthesis", fits, 1.0, None, distances=True)
