@@ -169,7 +169,7 @@ def test_the_best_noisy_guess_beats_every_weight_of_a_fine_grid(noise):
         (lambda: isolation_of_counts([1], [0.1], records=5, population_size=4), "smaller than the file"),
         (lambda: isolation_of_counts([1], [0.1], records=5, noise=3), "frozen SciPy"),
         (lambda: isolation_of_counts([1, 2], [0.1], records=5), "one each a cell"),
-        (lambda: isolation(file(), missing="wildcard"), "do not overlap"),
+        (lambda: isolation(file(), missing="wildcard"), "missing must be 'category' or 'drop'"),
         (lambda: isolation(file(), specificity=0), "specificity must be a number above 0"),
         (lambda: overlapping_tables(file(), max_order=0), "max_order"),
     ],

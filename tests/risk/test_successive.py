@@ -192,7 +192,7 @@ ROWS = [(i, i % 2, "a") for i in range(10)]
         (
             lambda: differencing(release(ROWS), release(ROWS), missing="wildcard"),
             ParameterError,
-            "no classes",
+            "missing must be 'category' or 'drop'",
         ),
         (
             lambda: differencing(release(ROWS), Microdata(pl.DataFrame({"x": [1]}))),

@@ -423,11 +423,6 @@ def coded_sample(
     sampling_fraction: float | None,
 ) -> CodedSample:
     """Count the classes of a file, code their keys, and find out how many people they were drawn from."""
-    if missing == "wildcard":
-        raise ParameterError(
-            "Population models need classes that do not overlap, and missing='wildcard' has none. "
-            "Use missing='category' or 'drop'."
-        )
     weight = engine.resolve_weight(data)
     table = _weighted_classes(data, keys, missing, weight) if weight else None
     if table is None:

@@ -27,13 +27,11 @@ from discreet.core.charts import (
     rows_of,
 )
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine import Missing
 from discreet.engine.attribution_counts import original_only
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -46,7 +44,7 @@ from discreet.risk.attribution_attack import (
     checked_tolerances,
 )
 from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
-from discreet.risk.equivalence_classes import company_caveats
+from discreet.risk.equivalence_classes import Partition, company_caveats
 from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
 
 _ABOVE_GUESSING = 0.2
@@ -243,7 +241,7 @@ def attribution(
     membership: Annotated[float, Share()] = 1.0,
     fallback: Annotated[float, Share()] | None = None,
     together: bool = False,
-    missing: Missing = "category",
+    missing: Partition = "category",
     weight: ColumnName | None = None,
     surface: Annotated[int, AtLeast(1)] = 10,
     replicates: Annotated[int, AtLeast(0)] = 0,
@@ -347,11 +345,6 @@ def attribution(
     >>> risk.value, round(risk.figures["worst_gain"], 4)
     (0.75, -0.1667)
     """
-    if missing == "wildcard":
-        raise ParameterError(
-            "Two files cannot be matched class by class with missing='wildcard', which has no classes. "
-            "Use missing='category' or 'drop'."
-        )
     keys = engine.resolve_keys(original, keys)
     columns = engine.resolve_sensitive(original, sensitive, keys)
     weight = None if weight is None else engine.resolve_weight(original, weight)

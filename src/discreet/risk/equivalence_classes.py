@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -34,6 +34,9 @@ class Heads:
         """
         return f"{count:,} {self.one if count == 1 else self.many}"
 
+
+Partition = Literal["category", "drop"]
+"""What is done with missing keys where classes must not overlap."""
 
 _HEADS = {
     None: Heads(),

@@ -28,10 +28,9 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import class_rows
+from discreet.risk.equivalence_classes import Partition, class_rows
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.singling_out import (
     best_guess,
@@ -204,7 +203,7 @@ def isolation(
     factor: Annotated[float, Above(0)] = 10.0,
     membership_known: bool = False,
     likely: Annotated[float, Share(above=True)] = 0.5,
-    missing: Missing = "category",
+    missing: Partition = "category",
 ) -> Measure:
     """Does this file let somebody single out a person any better than blind guessing would?
 
@@ -282,11 +281,6 @@ def isolation(
     >>> round(found.figures["max_gain"], 3), found.figures["flagged_cells"], found.figures["isolation_only_cells"]
     (11.041, 0, 1)
     """
-    if missing == "wildcard":
-        raise ParameterError(
-            "isolation needs cells that do not overlap, and missing='wildcard' has none. Use missing='category' "
-            "or 'drop'."
-        )
     keys = engine.resolve_keys(data, keys)
     # Weights are used here, so what the others say of them does not hold.
     caveats = key_caveats(data.with_roles(weight=None) if data.roles.weight else data, keys)

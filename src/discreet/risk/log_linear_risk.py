@@ -33,6 +33,7 @@ from discreet.risk.class_size_models import (
     interval,
     jackknife_error,
 )
+from discreet.risk.equivalence_classes import Partition
 from discreet.risk.k_anonymity import key_caveats
 
 #: The largest key table that is fitted cell by cell.
@@ -111,7 +112,7 @@ def log_linear(
     population_size: Annotated[int, AtLeast(1)] | None = None,
     sampling_fraction: Annotated[float, Share(above=True)] | None = None,
     model: Annotated[str, Public()] | None = None,
-    missing: Missing = "category",
+    missing: Partition = "category",
     repeats: Annotated[int, AtLeast(3)] = 10,
     progress: bool = False,
     seed: Seed = None,

@@ -423,7 +423,16 @@ def _telling_words(telling: Sequence[TellingColumn]) -> list[str]:
 
 def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
     rows = [
-        (column.name, own.of, own.people, own.by_chance, own.share_beyond_chance, top.of, top.people, top.by_chance)
+        (
+            column.name,
+            own.of,
+            own.people,
+            own.by_chance,
+            own.share_beyond_chance,
+            top.of,
+            top.people,
+            top.by_chance,
+        )
         for column in telling
         for own, top in [(column.found, column.largest)]
     ]

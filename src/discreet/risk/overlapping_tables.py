@@ -18,7 +18,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.results import Detail, Measure
@@ -27,6 +27,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
+from discreet.risk.equivalence_classes import Partition
 from discreet.risk.k_anonymity import key_caveats
 
 _MOST_ROWS = 15
@@ -72,7 +73,7 @@ def overlapping_tables(
     max_order: Annotated[int, AtLeast(1)] = 5,
     tables: Annotated[Sequence[Sequence[str]], Public()] | None = None,
     minimum: Annotated[int, AtLeast(1)] = 1,
-    missing: Missing = "category",
+    missing: Partition = "category",
     progress: bool = False,
 ) -> Measure:
     """How many whole records can be rebuilt from the cross-tables of this file?
@@ -133,8 +134,6 @@ def overlapping_tables(
     >>> found.figures["records_recovered"], found.figures["isolating_cells"]
     (1, 1)
     """
-    if missing == "wildcard":
-        raise ParameterError("Tables have cells, and missing='wildcard' has none. Use 'category' or 'drop'.")
     keys = engine.resolve_keys(data, keys)
     published = _published(keys, max_order, tables)
     classes = engine.class_table(data, keys, missing)

@@ -27,6 +27,7 @@ from discreet.engine import Missing
 from discreet.engine.comparable import comparable_keys
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.risk.equivalence_classes import Partition
 from discreet.risk.k_anonymity import key_caveats, records_below
 
 _EXPOSED = {
@@ -92,7 +93,7 @@ def differencing(
     person: ColumnName | None = None,
     k: Annotated[int, AtLeast(2)] = 3,
     recoding: Annotated[Mapping[str, Coding], HoldsValues(by_column=True)] | None = None,
-    missing: Missing = "category",
+    missing: Partition = "category",
 ) -> Measure:
     """Who becomes identifiable by comparing two releases of one file?
 
@@ -170,10 +171,6 @@ def differencing(
     Ganta, Kasiviswanathan and Smith (2008), Composition attacks and auxiliary information in data privacy.
     Duke-Williams and Rees (1998), Can Census Offices publish statistics for more than one small area geography?
     """
-    if missing == "wildcard":
-        raise ParameterError(
-            "Two releases are compared class by class, and missing='wildcard' has no classes. Use 'category' or 'drop'."
-        )
     keys = engine.resolve_keys(previous, keys)
     _must_have(next, keys, "key")
     engine.overview(next, keys)

@@ -23,7 +23,7 @@ from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
-from discreet.risk.equivalence_classes import company_caveats, company_parameters
+from discreet.risk.equivalence_classes import Partition, company_caveats, company_parameters
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.population_estimators import Answer, Estimator, answer
 
@@ -111,7 +111,7 @@ def population(
     population_size: Annotated[int, AtLeast(1)] | None = None,
     sampling_fraction: Annotated[float, Share(above=True)] | None = None,
     threshold: Annotated[float, Share()] = 0.09,
-    missing: Missing = "category",
+    missing: Partition = "category",
     repeats: Annotated[int, AtLeast(3)] = 10,
     progress: bool = False,
     seed: Seed = None,

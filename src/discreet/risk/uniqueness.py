@@ -22,6 +22,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import (
+    Partition,
     company_figures,
     company_parameters,
     heads_of,
@@ -84,7 +85,7 @@ def uniqueness(
     recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     population_size: Annotated[int, AtLeast(1)] | None = None,
     method: Method = "bayes",
-    missing: Missing = "category",
+    missing: Partition = "category",
 ) -> Measure:
     """How many records are the only one with their combination of key values?
 
@@ -143,11 +144,6 @@ def uniqueness(
     >>> found.figures["pue"], round(found.figures["unique_share"], 4)
     (0.5, 0.3333)
     """
-    if missing == "wildcard":
-        raise ParameterError(
-            "uniqueness needs classes that do not overlap, and missing='wildcard' has none. Use missing='category' "
-            "or 'drop'; k_anonymity(missing='wildcard') counts the records without any match."
-        )
     keys = engine.resolve_keys(data, keys)
     caveats = key_caveats(data, keys)
     spectrum = engine.size_spectrum(data, keys, missing)
@@ -290,7 +286,7 @@ def key_contributions(
     *,
     keys: ColumnNames | None = None,
     max_size: Annotated[int, AtLeast(1)] = 2,
-    missing: Missing = "category",
+    missing: Partition = "category",
 ) -> Measure:
     """Which keys drive the risk?
 
@@ -336,8 +332,6 @@ def key_contributions(
     >>> drivers.detail["variables"]["key"].to_list(), drivers.value
     (['age', 'sex'], 1.0)
     """
-    if missing == "wildcard":
-        raise ParameterError("Sets of keys are compared by their classes; use missing='category' or 'drop'.")
     keys = engine.resolve_keys(data, keys)
     max_size = min(max_size, len(keys))
     caveats = key_caveats(data, keys)

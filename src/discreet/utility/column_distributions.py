@@ -389,7 +389,7 @@ def ecdf_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
         parts.append(
             pl.DataFrame({"column": [pair.column] * len(at), "value": at, "original": f, "released": g})
         )
-    return _stacked(parts, "value", "original", "released")
+    return stacked(parts, "value", "original", "released")
 
 
 def qq_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
@@ -403,7 +403,7 @@ def qq_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
             "released": pair.theirs.quantile(levels),
         }
         parts.append(pl.DataFrame({"column": [pair.column] * _POINTS, **held}))
-    return _stacked(parts, "level", "original", "released")
+    return stacked(parts, "level", "original", "released")
 
 
 def histograms_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
@@ -415,7 +415,7 @@ def histograms_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
         counts = [np.histogram(s.values, bins=edges, weights=s.weights)[0] for s in (pair.ours, pair.theirs)]
         held = {"from": edges[:-1], "to": edges[1:], "original": counts[0], "released": counts[1]}
         parts.append(pl.DataFrame({"column": [pair.column] * (len(edges) - 1), **held}))
-    return _stacked(parts, "from", "to", "original", "released")
+    return stacked(parts, "from", "to", "original", "released")
 
 
 def bin_edges(values: Floats) -> Floats:
@@ -436,6 +436,7 @@ def bin_edges(values: Floats) -> Floats:
     return np.linspace(low, high if high > low else low + 1, _BARS + 1)
 
 
-def _stacked(parts: Sequence[pl.DataFrame], *numbers: str) -> pl.DataFrame:
+def stacked(parts: Sequence[pl.DataFrame], *numbers: str) -> pl.DataFrame:
+    """Stack the tables of several columns; none of them is an empty table."""
     schema = {"column": pl.String, **dict.fromkeys(numbers, pl.Float64)}
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)

@@ -17,7 +17,6 @@ from discreet.core.parameters import checked
 
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]
 
-_RULES = ("simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap")
 _GENERATIONS: Mapping[str, tuple[Rule, ...]] = {
     "plain": ("simple", "observed", "pseudo-likelihood"),
     "posterior": ("proper", "observed"),

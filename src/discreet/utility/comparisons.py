@@ -14,7 +14,7 @@ from discreet.core.arrays import Flags
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.utility.associations import Moments, moments, paired_errors, pairs_table
-from discreet.utility.column_distributions import bin_edges
+from discreet.utility.column_distributions import bin_edges, stacked
 from discreet.utility.column_loss import Kind
 from discreet.utility.linked_files import LinkedFiles
 from discreet.utility.table_distances import Closed, group_breaks, grouped, side_by_side, table_distances
@@ -134,13 +134,7 @@ class Comparisons:
     @cached_property
     def errors(self) -> dict[str, float | None]:
         """IL1 and IL1s summed over the numeric columns."""
-        sums: dict[str, float | None] = {}
-        for name in ("il1", "il1s"):
-            known = [column[name] for column in self.paired.values() if column[name] is not None]
-            sums[name] = float(sum(x for x in known if x is not None)) if known else None
-        each = [column["il1s_per_cell"] for column in self.paired.values()]
-        cells = [x for x in each if x is not None]
-        return {**sums, "il1s_per_cell": float(np.mean(cells)) if cells else None}
+        return summed_errors(self.paired)
 
     def variables(self) -> pl.DataFrame:
         """One row a column."""
@@ -228,8 +222,7 @@ class Comparisons:
                     {"from": edges[:-1], "to": edges[1:], "original": counts[0], "released": counts[1]}
                 ).select(pl.lit(name).alias("column"), pl.all().cast(pl.Float64))
             )
-        empty = dict.fromkeys(("from", "to", "original", "released"), pl.Float64)
-        return pl.concat(parts) if parts else pl.DataFrame(schema={"column": pl.String, **empty})
+        return stacked(parts, "from", "to", "original", "released")
 
     def quantiles(self) -> pl.DataFrame:
         """Interpolated quantiles of each numeric column in both files, for a QQ plot."""
@@ -240,8 +233,7 @@ class Comparisons:
             if len(ours) and len(theirs):
                 both = {"original": np.quantile(ours, levels), "released": np.quantile(theirs, levels)}
                 parts.append(pl.DataFrame({"column": [name] * _POINTS, "level": levels, **both}))
-        empty = dict.fromkeys(("level", "original", "released"), pl.Float64)
-        return pl.concat(parts) if parts else pl.DataFrame(schema={"column": pl.String, **empty})
+        return stacked(parts, "level", "original", "released")
 
     def records(self) -> pl.DataFrame:
         """One row an original record: how many of its cells changed, and whether it was removed."""
@@ -303,6 +295,13 @@ class Comparisons:
     def _mass(self, values: pl.Series, side: int) -> Any:
         weight = self.weights[side]
         return None if weight is None else weight.filter(values.is_not_null()).cast(pl.Float64).to_numpy()
+
+
+def summed_errors(paired: Mapping[str, Mapping[str, float | None]]) -> dict[str, float | None]:
+    """Sum IL1 and IL1s over columns; IL1s of a cell is their mean."""
+    how = {"il1": sum, "il1s": sum, "il1s_per_cell": np.mean}
+    known = {name: [each[name] for each in paired.values() if each[name] is not None] for name in how}
+    return {name: float(how[name](known[name])) if known[name] else None for name in how}
 
 
 _VARIABLES = {

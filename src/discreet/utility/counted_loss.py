@@ -22,6 +22,7 @@ from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
 from discreet.utility.associations import Moments, changes, pairs_table
 from discreet.utility.column_loss import Known, banded_loss, class_losses, recoded_loss
+from discreet.utility.comparisons import summed_errors
 from discreet.utility.information_sums import (
     BatchSums,
     ComparedColumn,
@@ -230,7 +231,7 @@ class _Counted:
             "cells_changed": cells,
             "share_cells_changed": cells / max(1, remaining * len(self.columns)),
             "cells_suppressed": sum(int(self.sums[f"suppressed {name}"]) for name in self.columns),
-            **_summed_errors(paired),
+            **summed_errors(paired),
             **moved,
             **by_class,
             **by_cell,
@@ -328,15 +329,6 @@ class _Counted:
                     row["mean_inside"] = bool(low[at] <= after.means[at] <= high[at])
             rows.append(row)
         return pl.DataFrame(rows, schema=told.schema).fill_nan(None)
-
-
-def _summed_errors(paired: Mapping[str, Mapping[str, float | None]]) -> dict[str, float | None]:
-    known = {name: [each[name] for each in paired.values() if each[name] is not None] for name in _PAIRED}
-    return {
-        "il1": float(sum(known["il1"])) if known["il1"] else None,  # type: ignore[arg-type]
-        "il1s": float(sum(known["il1s"])) if known["il1s"] else None,  # type: ignore[arg-type]
-        "il1s_per_cell": float(np.mean(known["il1s_per_cell"])) if known["il1s_per_cell"] else None,  # type: ignore[arg-type]
-    }
 
 
 def _coded_losses(pairs: pl.DataFrame, records: int) -> tuple[float, float]:

@@ -18,7 +18,6 @@ from discreet.core.parameters import checked
 from discreet.microdata import Microdata, require_microdata
 
 Family = Literal["linear", "logistic", "poisson", "multinomial"]
-_FAMILIES = ("linear", "logistic", "poisson", "multinomial")
 _EXTREME = 1e-8
 _UNKNOWN_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 

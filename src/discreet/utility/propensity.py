@@ -32,8 +32,6 @@ from discreet.utility.propensity_nulls import Reference
 Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Flags], Any]
 Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
 
-_MODELS = ("logit", "cart", "boosting", "linear")
-
 
 _MOST_FOR_LOGIT = 50_000
 _GOOD = 3.0
