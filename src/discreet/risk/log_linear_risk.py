@@ -24,6 +24,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.formula import parsed
 from discreet.microdata import Microdata
+from discreet.numerics.codes import CodedColumns
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.risk.class_size_models import (
     CodedSample,
@@ -372,12 +373,7 @@ def _errors(
 
 
 def _table(sample: CodedSample, shape: tuple[int, ...] | None = None) -> Floats:
-    shape = shape or sample.shape
-    at = np.ravel_multi_index(sample.codes, shape)
-    counted: Floats = np.bincount(at, sample.counts.astype(float), minlength=int(np.prod(shape))).astype(
-        float
-    )
-    return counted.reshape(shape)
+    return CodedColumns(sample.codes, shape or sample.shape).counted(sample.counts.astype(float))
 
 
 def _term(sample: CodedSample, term: tuple[int, ...]) -> str:

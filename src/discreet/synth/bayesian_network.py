@@ -22,6 +22,7 @@ from discreet.dp import rational_epsilon
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.codes import CodedColumns
 from discreet.synth.bayesian_network_model import (
     BinLaw,
     CellLaw,
@@ -31,7 +32,6 @@ from discreet.synth.bayesian_network_model import (
     WithinBin,
     automatic_parents,
     greedy_network,
-    packed,
 )
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, is_numeric
@@ -311,19 +311,22 @@ class BayesianNetwork(Synthesizer):
         tables = len(network) - joint
         # Replacing a record moves one count down and another up: each table changes by 2.
         each = dp.rational_epsilon(epsilon, 2 * tables) if epsilon else None
+        columns = CodedColumns(coded.codes, coded.sizes)
         laws = []
         for place in range(joint, len(network)):
             node = network[place]
             words = stream.words("counts", str(place))
             if each is not None and place == joint:
                 together = [own.child for own in network[: joint + 1]]
-                child, size = packed(coded.codes, coded.sizes, together)
-                laws.append(CellLaw.noisy(np.zeros_like(child), child, (1, size), each, words))
+                root = columns.project(together)
+                child = root.crossed()
+                laws.append(CellLaw.noisy(np.zeros_like(child), child, (1, root.cells), each, words))
                 continue
-            above, cells = packed(coded.codes, coded.sizes, node.parents)
+            parents = columns.project(node.parents)
+            above = parents.crossed() if node.parents else np.zeros(len(coded.codes[0]), dtype=np.int64)
             child, size = coded.codes[node.child], coded.sizes[node.child]
             if each is not None:
-                laws.append(CellLaw.noisy(above, child, (cells, size), each, words))
+                laws.append(CellLaw.noisy(above, child, (parents.cells, size), each, words))
             else:
                 above_sizes = [coded.sizes[parent] for parent in node.parents]
                 laws.append(

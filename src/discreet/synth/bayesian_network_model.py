@@ -17,8 +17,8 @@ import polars as pl
 
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
-from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Stream
+from discreet.numerics.codes import CodedColumns
 from discreet.numerics.mutual_information import count_entropy
 from discreet.synth.binned_columns import Attribute
 from discreet.synth.saved_models import stored
@@ -67,7 +67,8 @@ class FittedBayesianNetwork(Fitted):
             start = self.joint + 1
         for place in range(start, len(self.network)):
             node = self.network[place]
-            above = packed(codes, sizes, node.parents)[0] if node.parents else np.zeros(n, dtype=np.int64)
+            parents = CodedColumns(codes, sizes).project(node.parents)
+            above = parents.crossed() if node.parents else np.zeros(n, dtype=np.int64)
             law = self.laws[place - self.joint]
             codes[node.child] = law.draw(above, stream("column", self.attributes[node.child].name))
         columns = [self._decoded(a, own, stream) for a, own in zip(self.attributes, codes, strict=True)]
@@ -297,7 +298,6 @@ class BinLaw:
 
 # Which columns does each column depend on? Greedy choice by mutual information, with noise where asked for.
 USEFULNESS = 4.0
-_DENSE = 20_000_000
 _GRID = 1024
 """Scores of the private choice are whole numbers of these parts of their sensitivity."""
 
@@ -342,34 +342,9 @@ class Informations:
     def _entropy(self, columns: tuple[int, ...]) -> float:
         key = (-1, tuple(sorted(columns)))
         if key not in self._known:
-            counts = counts_of(packed(self.codes, self.sizes, columns)[0], self._cells(columns), self.weights)
-            self._known[key] = count_entropy(counts)
-            self._occupied[key[1]] = int(np.count_nonzero(counts))
+            counts = CodedColumns(self.codes, self.sizes).project(columns).occupied(self.weights)
+            self._known[key], self._occupied[key[1]] = count_entropy(counts), len(counts)
         return self._known[key]
-
-    def _cells(self, columns: tuple[int, ...]) -> int:
-        return math.prod(self.sizes[column] for column in columns)
-
-
-def packed(codes: Sequence[Integers], sizes: Sequence[int], columns: Sequence[int]) -> tuple[Integers, int]:
-    """Number the cells of several columns: one code a record, and how many cells there are."""
-    cells = math.prod(sizes[column] for column in columns)
-    if cells >= 2**62:
-        raise ParameterError(
-            "The cross of these columns has more cells than can be numbered. Take fewer parents."
-        )
-    total = np.zeros(len(codes[0]) if codes else 0, dtype=np.int64)
-    for column in columns:
-        total = total * sizes[column] + codes[column]
-    return total, cells
-
-
-def counts_of(keys: Integers, cells: int, weights: Floats | None) -> Floats:
-    """Count the records of the cells; empty cells may be left out."""
-    if cells <= _DENSE:
-        return np.bincount(keys, weights=weights, minlength=1).astype(np.float64)
-    _, place = np.unique(keys, return_inverse=True)
-    return np.bincount(place, weights=weights).astype(np.float64)
 
 
 def sensitivity(n: int, *, binary: bool) -> float:

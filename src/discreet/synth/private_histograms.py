@@ -27,6 +27,7 @@ from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.codes import CodedColumns
 from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed, pay_purely
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
@@ -271,7 +272,7 @@ class Box:
     def encode(self, frame: pl.DataFrame) -> Integers:
         """The cell of every record; values beyond a declared range are held to it."""
         codes = [attribute.encode(frame[attribute.name]) for attribute in self.attributes]
-        return np.asarray(np.ravel_multi_index(codes, self.shape), dtype=np.int64)
+        return CodedColumns(codes, self.shape).crossed()
 
     def frame(self, cells: Integers, stream: Stream) -> pl.DataFrame:
         """Records within cells; numbers are spread evenly over their bins."""

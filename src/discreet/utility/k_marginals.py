@@ -22,6 +22,7 @@ from discreet.core.results import Measure
 from discreet.engine.grouping import Cutting
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.codes import CodedColumns
 from discreet.utility.table_codes import Coding
 
 _NO_RECORDS = (
@@ -185,16 +186,13 @@ def _differences(
 def _difference(
     real: Mapping[str, Integers], made: Mapping[str, Integers], three: Sequence[str], sizes: Mapping[str, int]
 ) -> float:
-    packed = []
-    for codes in (real, made):
-        cell = np.zeros(len(codes[three[0]]), dtype=np.int64)
-        for name in three:
-            cell = cell * sizes[name] + codes[name]
-        packed.append(cell)
-    if not len(packed[1]):
+    if not len(made[three[0]]):
         return 2.0
-    most = int(np.prod([sizes[name] for name in three]))
-    shares = [np.bincount(cell, minlength=most) / len(cell) for cell in packed]
+    shares = [
+        CodedColumns([codes[name] for name in three], [sizes[name] for name in three]).counted()
+        / len(codes[three[0]])
+        for codes in (real, made)
+    ]
     return float(np.abs(shares[0] - shares[1]).sum())
 
 

@@ -17,6 +17,7 @@ from discreet import dp
 from discreet.core.arrays import Array, Floats
 from discreet.core.constraints import AtLeast, Between, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.numerics.codes import CodedColumns
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.numerics.trees.conditional_inference import grow_survival
 from discreet.numerics.trees.tree import Tree
@@ -174,8 +175,7 @@ def _shape(targets: Sequence[Variable], most: float) -> tuple[int, ...]:
 
 
 def _counts(targets: Sequence[Variable], shape: tuple[int, ...], weights: Floats | None) -> Floats:
-    cells = np.ravel_multi_index([target.values for target in targets], shape)
-    return np.bincount(cells, weights=weights, minlength=int(np.prod(shape))).astype(np.float64)
+    return CodedColumns([target.values for target in targets], shape).counted(weights).ravel()
 
 
 # Survival times with their events, drawn together from the donors of a survival tree.
