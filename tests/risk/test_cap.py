@@ -209,7 +209,7 @@ ORIGINAL = file([("x", "u", 1), ("y", "v", 2), ("y", "v", 3)])
         (file([("x", "u", 1)]).with_frame(ORIGINAL.frame.clear()), {}, InputError, "no records"),
         ([], {}, ParameterError, "empty list"),
         (ORIGINAL, {"unmatched": "drop"}, ParameterError, "unmatched must be"),
-        (ORIGINAL, {"missing": "wildcard"}, ParameterError, "wildcard"),
+        (ORIGINAL, {"missing": "wildcard"}, ParameterError, "missing must be 'category' or 'drop'"),
         (ORIGINAL, {"intervals": {"t": [3, 1]}}, ParameterError, "increasing order"),
         (ORIGINAL, {"intervals": {"t": [1, 2]}}, ParameterError, "do not cover"),
         (ORIGINAL, {"intervals": {"a": 3}}, ColumnError, "no numbers"),
