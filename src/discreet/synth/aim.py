@@ -17,17 +17,8 @@ from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
-from discreet.synth.graphical_model import (
-    Clique,
-    GraphicalModel,
-    agreeing,
-    best_margin,
-    cells_needed,
-    check_noise,
-    counted,
-    junction_tree,
-    variance_of,
-)
+from discreet.synth import graphical_model
+from discreet.synth.graphical_model import Clique, GraphicalModel, variance_of
 from discreet.synth.marginals_model import ALONE, Alone, Prepared, _FromMargins, allowed_cells
 
 
@@ -109,7 +100,7 @@ class AIM(_FromMargins):
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly, also in the smallest round."""
         super().check_budget(file, rho)
-        check_noise(smallest_share((1 - ALONE) * rho, len(file.codes)), 1, file.most)
+        graphical_model.check_noise(smallest_share((1 - ALONE) * rho, len(file.codes)), 1, file.most)
 
     def measured(
         self, file: Prepared, alone: Alone, rho: float, stream: Stream
@@ -184,7 +175,8 @@ def measured_where_worst(
         open_ = _within(counts, state, model, limits.cells, used=1 - budget.left / rho)
         drawn = model.drawn(_DRAWN, stream("drawn", str(number)))
         expected = {
-            columns: counted(columns, drawn, alone.sizes).astype(np.float64) * (alone.records / _DRAWN)
+            columns: graphical_model.counted(columns, drawn, alone.sizes).astype(np.float64)
+            * (alone.records / _DRAWN)
             for columns in open_
         }
         scores = [
@@ -235,7 +227,7 @@ class _Knowledge:
     def fitted(self, walks: int) -> GraphicalModel:
         """The most even law with all tables, after they were made to agree."""
         records, sizes = self.alone.records, self.alone.sizes
-        margins = [best_margin(estimates, records) for estimates in self._margins]
+        margins = [graphical_model.best_margin(estimates, records) for estimates in self._margins]
         targets: dict[Clique, Floats] = {(at,): margin / records for at, margin in enumerate(margins)}
         zeros: dict[Clique, Floats] = {}
         for columns in sorted(self.tables, key=len):
@@ -249,8 +241,8 @@ class _Knowledge:
             allowed = allowed_cells(columns, self.file.impossible, self.file.attributes, self.alone.groupings)
             if allowed is not None:
                 zeros[columns] = allowed
-            targets[columns] = agreeing(self.tables[columns][0], wanted, allowed) / records
-        tree = junction_tree(list(self.tables), sizes)
+            targets[columns] = graphical_model.agreeing(self.tables[columns][0], wanted, allowed) / records
+        tree = graphical_model.junction_tree(list(self.tables), sizes)
         return GraphicalModel.fitted(tree, sizes, targets, walks, zeros)
 
 
@@ -271,7 +263,7 @@ def _candidates(alone: Alone, limits: Limits) -> dict[Clique, tuple[int, Integer
         for columns in itertools.combinations(range(many), size):
             cells = math.prod(alone.sizes[column] for column in columns)
             if cells <= limits.cells:
-                found[columns] = weight, counted(columns, alone.codes, alone.sizes)
+                found[columns] = weight, graphical_model.counted(columns, alone.codes, alone.sizes)
     if not found:
         raise ParameterError(
             f"Every table would pass max_cells={limits.cells:,}. Raise it, or declare fewer levels."
@@ -291,7 +283,7 @@ def _within(
     needed = {
         columns: 0
         if any(set(columns) <= clique for clique in held)
-        else cells_needed([*state.tables, columns], state.alone.sizes)
+        else graphical_model.cells_needed([*state.tables, columns], state.alone.sizes)
         for columns in counts
     }
     fitting = [columns for columns in counts if needed[columns] <= used * limit]

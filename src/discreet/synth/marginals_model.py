@@ -24,22 +24,9 @@ from discreet.dp.sensitivity import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
+from discreet.synth import graphical_model
 from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed
 from discreet.synth.column_forms import as_numbers
-from discreet.synth.graphical_model import (
-    Clique,
-    GraphicalModel,
-    Grouping,
-    Small,
-    as_they_are,
-    check_noise,
-    counted,
-    drawn_columns,
-    group_margin,
-    grouped,
-    noisy,
-    variance_of,
-)
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
@@ -72,7 +59,7 @@ class _Counted(Synthesizer):
 
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly, before anything is spent."""
-        check_noise(ALONE * rho, len(file.codes), file.most)
+        graphical_model.check_noise(ALONE * rho, len(file.codes), file.most)
 
     def fit(
         self,
@@ -113,9 +100,9 @@ class FittedMarginals(Fitted):
     """
 
     attributes: Sequence[Attribute]
-    groupings: Sequence[Grouping]
+    groupings: Sequence[graphical_model.Grouping]
     chosen: Sequence[tuple[int, ...]]
-    model: GraphicalModel
+    model: graphical_model.GraphicalModel
     impossible: Sequence[Combination]
     left_out: Mapping[str, str]
 
@@ -155,7 +142,7 @@ class FittedMarginals(Fitted):
         attribute, grouping = self.attributes[place], self.groupings[place]
         within = np.zeros((grouping.size, len(grouping.group)))
         within[grouping.group, np.arange(len(grouping.group))] = grouping.shares + 1e-9
-        codes = drawn_columns(within, groups, stream("level", attribute.name))
+        codes = graphical_model.drawn_columns(within, groups, stream("level", attribute.name))
         if attribute.edges is None:
             return attribute.decode(codes, None)
         bins = np.minimum(codes, attribute.bins - 1)
@@ -200,7 +187,7 @@ class Prepared:
 
     frame: pl.DataFrame
     attributes: list[Attribute]
-    codes: list[Small]
+    codes: list[graphical_model.Small]
     owners: pl.Series | None
     unit: str
     most: int
@@ -208,7 +195,7 @@ class Prepared:
     impossible: list[Combination]
     left_out: dict[str, str]
 
-    def bounded(self, words: dp.Words) -> list[Small]:
+    def bounded(self, words: dp.Words) -> list[graphical_model.Small]:
         """The codes of the records that count: at most so many of every unit, chosen at random."""
         if self.owners is None:
             return self.codes
@@ -314,9 +301,9 @@ class Alone:
     """
 
     records: float
-    groupings: list[Grouping]
+    groupings: list[graphical_model.Grouping]
     margins: list[tuple[Floats, Floats]]
-    codes: list[Small]
+    codes: list[graphical_model.Small]
 
     @property
     def sizes(self) -> list[int]:
@@ -325,21 +312,23 @@ class Alone:
 
 
 def measured_alone(
-    plan: _Counted, file: Prepared, codes: Sequence[Small], rho: float, stream: Stream
+    plan: _Counted, file: Prepared, codes: Sequence[graphical_model.Small], rho: float, stream: Stream
 ) -> Alone:
     """Count every column by itself, for rho together, and put levels together that drown in noise."""
     sizes = [attribute.size for attribute in file.attributes]
-    variance = variance_of(rho, len(codes), file.most)
+    variance = graphical_model.variance_of(rho, len(codes), file.most)
     counts = [
-        noisy(counted((place,), codes, sizes), variance, stream.words("column", str(place)))
+        graphical_model.noisy(
+            graphical_model.counted((place,), codes, sizes), variance, stream.words("column", str(place))
+        )
         for place in range(len(codes))
     ]
     # Every table adds up to the number of records, the shorter ones with less noise.
     records = max(float(np.average([own.sum() for own in counts], weights=[1 / size for size in sizes])), 1.0)
     groupings = [
-        as_they_are(own, records)
+        graphical_model.as_they_are(own, records)
         if public
-        else grouped(
+        else graphical_model.grouped(
             own,
             records,
             float(variance) ** 0.5,
@@ -351,17 +340,20 @@ def measured_alone(
     return Alone(
         records,
         groupings,
-        [group_margin(own, each, float(variance)) for own, each in zip(counts, groupings, strict=True)],
+        [
+            graphical_model.group_margin(own, each, float(variance))
+            for own, each in zip(counts, groupings, strict=True)
+        ],
         [_groups_of(own, each) for own, each in zip(codes, groupings, strict=True)],
     )
 
 
-def _groups_of(codes: Small, grouping: Grouping) -> Small:
+def _groups_of(codes: graphical_model.Small, grouping: graphical_model.Grouping) -> graphical_model.Small:
     """The group of every record; where every level is its own, the codes say it."""
     if np.array_equal(grouping.group, np.arange(grouping.size)):
         return codes
     # Groups are never more than levels, so that the type of the codes holds them too.
-    found: Small = looked_up(grouping.group.astype(codes.dtype), codes)
+    found: graphical_model.Small = looked_up(grouping.group.astype(codes.dtype), codes)
     return found
 
 
@@ -474,7 +466,7 @@ class _FromMargins(_Counted):
     @abstractmethod
     def measured(
         self, file: Prepared, alone: Alone, rho: float, stream: Stream
-    ) -> tuple[Sequence[Clique], GraphicalModel]:
+    ) -> tuple[Sequence[graphical_model.Clique], graphical_model.GraphicalModel]:
         """Choose and count tables for rho, and give them with the model fitted to them."""
 
     def modelled(
@@ -495,10 +487,10 @@ class _FromMargins(_Counted):
 
 
 def allowed_cells(
-    columns: Clique,
+    columns: graphical_model.Clique,
     combinations: Sequence[Combination],
     attributes: Sequence[Attribute],
-    groupings: Sequence[Grouping],
+    groupings: Sequence[graphical_model.Grouping],
 ) -> Floats | None:
     """0 for the cells of a table whose every record would be impossible, 1 for all others; None where all may be."""
     cells = None

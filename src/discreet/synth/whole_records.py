@@ -27,15 +27,8 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
+from discreet.synth import record_rules
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
-from discreet.synth.record_rules import (
-    RecordRule,
-    broken_records,
-    derived_columns,
-    read_rules,
-    recomputed,
-    repaired,
-)
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Fitted, empty_like
@@ -63,9 +56,9 @@ class Blueprint:
     schema: Mapping[str, pl.DataType]
 
     @property
-    def rules(self) -> tuple[RecordRule, ...]:
+    def rules(self) -> tuple[record_rules.RecordRule, ...]:
         """The constraints, read."""
-        return read_rules(self.constraints, self.schema)
+        return record_rules.read_rules(self.constraints, self.schema)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -92,13 +85,13 @@ class Blueprint:
                 for name, kind in self.schema.items()
                 if name not in frame.columns
             ]
-            frame = recomputed(frame.with_columns(missing), rules)
-            frame = recomputed(repaired(frame, rules), rules)
+            frame = record_rules.recomputed(frame.with_columns(missing), rules)
+            frame = record_rules.recomputed(record_rules.repaired(frame, rules), rules)
         return pl.DataFrame({name: frame[name] for name in self.schema})
 
     def broken(self, frame: pl.DataFrame) -> pl.Series:
         """Say of each drawn record whether it still breaks a rule."""
-        return broken_records(frame, self.rules)
+        return record_rules.broken_records(frame, self.rules)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +174,8 @@ def _computed(constraints: Sequence[str], data: Microdata) -> list[str]:
         return []
     from discreet import engine
 
-    rules = read_rules(constraints, engine.collect(data).schema)
-    return [name for name in derived_columns(rules) if name in data.schema]
+    rules = record_rules.read_rules(constraints, engine.collect(data).schema)
+    return [name for name in record_rules.derived_columns(rules) if name in data.schema]
 
 
 def _within(form: Form, parts: Sequence[Array]) -> Sequence[Array]:

@@ -22,19 +22,8 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.parameters import keep_as_tuples, typed_parameters
-from discreet.synth.from_outputs.bound_targets import (
-    BETWEEN,
-    Bound,
-    BoundCorrelation,
-    BoundGroups,
-    BoundTable,
-    Column,
-    Factor,
-    Form,
-    filter_columns,
-    level_column,
-    number_column,
-)
+from discreet.synth.from_outputs import bound_targets
+from discreet.synth.from_outputs.bound_targets import Bound, BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook, printed_unit
 
 
@@ -170,7 +159,7 @@ class Frequencies(Target):
         values = np.full(len(sides), np.nan)
         for level, value in self.values.items():
             values[codebook[self.variable].position(level)] = value
-        cells: list[Column] = [(side,) for side in sides]
+        cells: list[bound_targets.Column] = [(side,) for side in sides]
         counted: Counted = "counts" if self.counted == "counts" else "proportions"
         published = Cells(title, labels, cells, cells, values, counted)
         return published.bind(codebook, n, self.where, self.unit, self.weight)
@@ -197,10 +186,10 @@ class _Grouped(Target):
         what = "median" if self.is_median else "mean"
         by = tuple(self.by)
         title = self.name or f"{what} of {self.variable}" + (f" by {' x '.join(by)}" if by else "")
-        outcome = number_column(codebook, self.variable)
+        outcome = bound_targets.number_column(codebook, self.variable)
         sides = [side_of(codebook, name, {}, title) for name in by]
         values = _arranged(self.values, by, [len(labels) for labels, _ in sides], codebook, title)
-        base = filter_columns(codebook, self.where)
+        base = bound_targets.filter_columns(codebook, self.where)
         groups = [
             (*(side[1][i] for side, i in zip(sides, at, strict=True)), *base)
             for at in np.ndindex(values.shape)
@@ -292,9 +281,9 @@ class Correlation(Target):
             np.array([unit / 2]),
             np.ones(1),
             checked_weight(self.weight, title),
-            filter_columns(codebook, self.where),
-            number_column(codebook, self.first),
-            number_column(codebook, self.second),
+            bound_targets.filter_columns(codebook, self.where),
+            bound_targets.number_column(codebook, self.first),
+            bound_targets.number_column(codebook, self.second),
         )
 
 
@@ -351,8 +340,8 @@ class Cells:
 
     title: str
     labels: Sequence[str]
-    cells: Sequence[Column]
-    rows: Sequence[Column]
+    cells: Sequence[bound_targets.Column]
+    rows: Sequence[bound_targets.Column]
     values: Floats
     counted: Counted
 
@@ -362,7 +351,7 @@ class Cells:
         """Turn the published cells into conditions on counts."""
         there = np.isfinite(self.values)
         check_published(there, self.title)
-        base = filter_columns(codebook, where)
+        base = bound_targets.filter_columns(codebook, where)
         values, half, notes = self._rounding(
             n, there, base, checked_unit(unit, self.values[there], self.title)
         )
@@ -374,7 +363,7 @@ class Cells:
             whole = base if self.counted == "proportions" else (*self.rows[place], *base)
             share_of = None if in_records else whole
             cell = (*self.cells[place], *base)
-            forms.append(Form(cell, share_of, float(values[place]) * per, half * per))
+            forms.append(bound_targets.Form(cell, share_of, float(values[place]) * per, half * per))
         size = len(forms)
         counts = self.counted == "counts"
         return BoundTable(
@@ -392,7 +381,7 @@ class Cells:
         )
 
     def _rounding(
-        self, n: int, there: Flags, base: Column, unit: float
+        self, n: int, there: Flags, base: bound_targets.Column, unit: float
     ) -> tuple[Floats, float, tuple[str, ...]]:
         """Return the values, how far from them the file may be, and what was changed about them."""
         values, title, half = self.values, self.title, unit / 2
@@ -425,11 +414,11 @@ class Cells:
 
 def side_of(
     codebook: Codebook, name: str, bands: Mapping[str, Sequence[float]], title: str
-) -> tuple[list[str], list[Factor]]:
+) -> tuple[list[str], list[bound_targets.Factor]]:
     """Return the labels and indicators of one side of a table."""
     variable = codebook[name]
     if variable.is_categorical:
-        sides = [level_column(codebook, name, [place]) for place in range(len(variable.levels))]
+        sides = [bound_targets.level_column(codebook, name, [place]) for place in range(len(variable.levels))]
         return [f"{name}={level}" for level in variable.levels], sides
     edges = [float(edge) for edge in bands.get(name, ())]
     if len(edges) < 2 or edges != sorted(set(edges)):
@@ -438,7 +427,7 @@ def side_of(
         )
     uppers = [np.nextafter(edge, -np.inf) for edge in edges[1:-1]] + [edges[-1]]
     sides = [
-        Factor(codebook.index(name), BETWEEN, low, float(high))
+        bound_targets.Factor(codebook.index(name), bound_targets.BETWEEN, low, float(high))
         for low, high in zip(edges[:-1], uppers, strict=True)
     ]
     return [f"{name} {low:g}-{high:g}" for low, high in pairwise(edges)], sides

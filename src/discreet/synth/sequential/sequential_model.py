@@ -27,16 +27,7 @@ from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Keep, Near, Numbered, Passive, Stratum
 from discreet.synth.saved_models import stored, unstored
-from discreet.synth.sequential.fitting_records import (
-    SAME_WEIGHTS,
-    Fitting,
-    SampledUnits,
-    Scene,
-    Shape,
-    Strata,
-    above_zero,
-    fit_weights,
-)
+from discreet.synth.sequential import fitting_records
 from discreet.synth.sequential.method_choice import default_methods
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
@@ -73,9 +64,9 @@ class FittedSequential(Fitted):
 
     plan: SynthesisPlan
     forms: Mapping[str, Form]
-    shapes: Mapping[str, Shape]
+    shapes: Mapping[str, fitting_records.Shape]
     chains: Sequence[Chain]
-    strata: Strata
+    strata: fitting_records.Strata
     kept: pl.DataFrame
     constraints: Sequence[str]
     max_rounds: int
@@ -107,7 +98,7 @@ class FittedSequential(Fitted):
         progress: bool,
     ) -> FittedSequential:
         """Fit all chains."""
-        training = Scene(frame.height)
+        training = fitting_records.Scene(frame.height)
         for name in plan.columns:
             training.add(frame[name], forms[name].split(frame[name]))
         _code_predictors(plan, training)
@@ -115,8 +106,8 @@ class FittedSequential(Fitted):
             name: tuple(part.take(slice(0, 0)) for part in training.parts[name]) for name in plan.columns
         }
         weight = frame[data.roles.weight] if data.roles.weight else None
-        strata = Strata.of(options, plan, frame, weight, weights=weights)
-        units = SampledUnits.of(data, frame) if options.proper == "bootstrap" else None
+        strata = fitting_records.Strata.of(options, plan, frame, weight, weights=weights)
+        units = fitting_records.SampledUnits.of(data, frame) if options.proper == "bootstrap" else None
         again = Refit(options, plan, forms, shapes, training, weights, strata, units)
         stream.enter(
             _claim(plan),
@@ -193,7 +184,7 @@ class FittedSequential(Fitted):
         if self.weight is not None:
             name, total = self.weight
             table = table.with_columns(pl.lit(total / n).alias(name))
-        return table if self.least_weight is None else above_zero(table, *self.least_weight)
+        return table if self.least_weight is None else fitting_records.above_zero(table, *self.least_weight)
 
     def _drawn(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
@@ -232,7 +223,7 @@ class FittedSequential(Fitted):
     def _once(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
     ) -> pl.DataFrame:
-        scene = Scene(size)
+        scene = fitting_records.Scene(size)
         for series in (*kept.get_columns(), *fixed.get_columns()):
             parts = self.forms[series.name].split(series)
             shape = self.shapes[series.name]
@@ -249,11 +240,11 @@ class Refit:
     options: Sequential
     plan: SynthesisPlan
     forms: Mapping[str, Form]
-    shapes: Mapping[str, Shape]
-    training: Scene
+    shapes: Mapping[str, fitting_records.Shape]
+    training: fitting_records.Scene
     weights: Floats | None
-    strata: Strata
-    units: SampledUnits | None = None
+    strata: fitting_records.Strata
+    units: fitting_records.SampledUnits | None = None
 
     def chains(self, stream: Stream, *, progress: bool = False) -> list[Chain]:
         """Fit one chain a stratum; columns are fitted in parallel, each with a random stream of its own."""
@@ -263,7 +254,7 @@ class Refit:
             weights = self.weights if rows is None or self.weights is None else self.weights[rows]
             own = stream.child(f"stratum {number}") if len(self.strata.rows) > 1 else stream
             times = None if self.units is None else self.units.drawn_again(rows, own("bootstrap"))
-            fitting = Fitting(
+            fitting = fitting_records.Fitting(
                 self.forms,
                 self.shapes,
                 weights,
@@ -287,14 +278,16 @@ class Refit:
         return [tuple(step for at, step in fitted if at == number) for number in range(len(self.strata.rows))]
 
 
-def _code_predictors(plan: SynthesisPlan, training: Scene) -> None:
+def _code_predictors(plan: SynthesisPlan, training: fitting_records.Scene) -> None:
     """Learn how trees see each predictor once, before threads share it; synthetic values are coded alike."""
     for name in {name for step in plan.steps for name in step.predictors}:
         for part in training.parts[name]:
             _ = part.codes
 
 
-def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
+def _fitted_step(
+    entry: ColumnPlan, training: fitting_records.Scene, fitting: fitting_records.Fitting
+) -> Step:
     if isinstance(entry.method, Passive):
         name = entry.name
         return PassiveStep(name, entry.method.expression, fitting.forms[name], fitting.shapes[name])
@@ -308,8 +301,8 @@ def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
 def _as_used(
     plan: SynthesisPlan,
     chains: Sequence[Chain],
-    training: Scene,
-    strata: Strata,
+    training: fitting_records.Scene,
+    strata: fitting_records.Strata,
     private: tuple[int, DifferentialPrivacy] | None,
 ) -> SynthesisPlan:
     """Take out predictors that no fit could use, and add what the fits have to say."""
@@ -356,7 +349,7 @@ def _combining_rule(plan: SynthesisPlan, partial: bool) -> str:
     if partial:
         return "partial"
     # Weights that are all the same change nothing, and the rule is that of a file without.
-    if plan.settings.get("design_effect", 1.0) > SAME_WEIGHTS:
+    if plan.settings.get("design_effect", 1.0) > fitting_records.SAME_WEIGHTS:
         return "bootstrap" if plan.settings.get("proper") == "bootstrap" else "pseudo-likelihood"
     return "proper" if plan.settings.get("proper") else "simple"
 
@@ -448,7 +441,7 @@ class FittedUnits(Fitted):
         if self.weight is not None:
             name, total = self.weight
             table = table.with_columns(pl.lit(total / table.height).alias(name))
-        return table if self.least_weight is None else above_zero(table, *self.least_weight)
+        return table if self.least_weight is None else fitting_records.above_zero(table, *self.least_weight)
 
     def _homes(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw units; of the last ones those whose records still fit."""
@@ -522,7 +515,7 @@ def _fitted(
         forms,
         data,
         frame,
-        weights=fit_weights(options, data, frame),
+        weights=fitting_records.fit_weights(options, data, frame),
         stream=stream,
         progress=progress,
     )
