@@ -17,8 +17,13 @@ from discreet.core.results import Measure
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.correlation import root_of
-from discreet.synth.from_aggregates import latent_correlation
-from discreet.synth.from_aggregates.latent_correlation import Dependence, UnitMargin
+from discreet.synth.from_aggregates.latent_correlation import (
+    NATURES,
+    Dependence,
+    Nature,
+    UnitMargin,
+    described,
+)
 from discreet.synth.from_aggregates.published_aggregates import Aggregates, Knowledge
 from discreet.synth.record_rules import (
     RecordRule,
@@ -94,13 +99,13 @@ class FittedMacroToMicro(Fitted):
         """Put the parts of a fit together."""
         schema = {"unit": pl.String, "variable": pl.String, "family": pl.String, "parameter": pl.String}
         parameters = pl.DataFrame(
-            [*known.rows(read), *latent_correlation.described(dependence, read.variables)],
+            [*known.rows(read), *described(dependence, read.variables)],
             schema={**schema, "value": pl.Float64, "provenance": pl.String},
         )
         whole = [
             name
             for d, name in enumerate(read.variables)
-            if name in options.whole or latent_correlation.NATURES[known.families[d]] in ("count", "flag")
+            if name in options.whole or NATURES[known.families[d]] in ("count", "flag")
         ]
         empty = pl.DataFrame(
             schema={
@@ -251,7 +256,7 @@ class FittedMacroToMicro(Fitted):
 
 
 def brought_to_total(
-    values: Floats, total: float, nature: latent_correlation.Nature, ranks: Floats, *, whole: bool = False
+    values: Floats, total: float, nature: Nature, ranks: Floats, *, whole: bool = False
 ) -> Floats:
     """Return the values changed as little as their nature allows so that they sum to the total.
 
