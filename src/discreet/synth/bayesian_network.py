@@ -13,7 +13,7 @@ from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, HoldsValues, Public, Share
 from discreet.core.declared_types import all_declared, is_range
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -34,7 +34,7 @@ from discreet.synth.bayesian_network_model import (
     greedy_network,
 )
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
-from discreet.synth.column_forms import as_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, check_named, is_numeric, listed
 from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 from discreet.synth.whole_records import weights_of
@@ -210,19 +210,14 @@ class BayesianNetwork(Synthesizer):
 
     def _columns(self, data: Microdata, frame: pl.DataFrame) -> tuple[list[str], list[str], dict[str, str]]:
         """Say which columns are in the network, which are regenerated as keys, and which are left out, and why."""
-        given = (self.leave_out,) if isinstance(self.leave_out, str) else tuple(self.leave_out or ())
-        never = (
-            (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
-        )
-        for setting, named in (
-            ("leave_out", given),
-            ("domain", self.domain or {}),
-            ("semicontinuous", self.semicontinuous or {}),
-            ("never_missing", never),
-        ):
-            for name in named:
-                if name not in data.schema:
-                    raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+        given = listed(self.leave_out)
+        named = {
+            "leave_out": given,
+            "domain": self.domain,
+            "semicontinuous": self.semicontinuous,
+            "never_missing": listed(self.never_missing),
+        }
+        check_named(named, data.columns)
         left_out = dict.fromkeys(given, "as asked for")
         left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
         if data.roles.weight and data.roles.weight not in left_out:
@@ -261,9 +256,7 @@ class BayesianNetwork(Synthesizer):
         domain = (self.domain or {}).get(series.name)
         ranged = is_range(domain) if self.epsilon else _is_range(domain, series.dtype)
         domain = tuple(domain or ()) if ranged else domain
-        never = (
-            (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
-        )
+        never = listed(self.never_missing)
         if self.epsilon or domain is not None:
             missing = series.name in never if self.epsilon else series.null_count() == 0
             return declared_attribute(

@@ -20,14 +20,13 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.declared_types import is_range
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError
 from discreet.core.parameters import distinct
-from discreet.core.roles import Columns
 from discreet.core.wording import type_name
 from discreet.engine.counting_kernels import place_among
 from discreet.microdata import Microdata
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers, is_numeric
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 
@@ -304,26 +303,12 @@ def _plain(series: pl.Series) -> pl.Series:
 # Columns are those of the file, less what a role or the user takes out; nothing of them is read off the data.
 
 
-def listed(columns: Columns) -> tuple[str, ...]:
-    """Columns as the user names them: one, several or none.
-
-    Examples
-    --------
-    >>> listed("age"), listed(None)
-    (('age',), ())
-    """
-    return (columns,) if isinstance(columns, str) else tuple(columns or ())
-
-
 def left_out_of(data: Microdata, named: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Columns that are not synthesized, and why; by roles and parameters, never by what the records are.
 
     ``named`` has the columns by the parameter under which the user named them.
     """
-    for setting, columns in named.items():
-        for name in columns:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    check_named(named, data.columns)
     left_out = dict.fromkeys(named["leave_out"], "as asked for")
     left_out |= {name: "an identifier" for name in data.roles.identifiers if name not in left_out}
     for column, why in (

@@ -8,7 +8,7 @@ a NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Array, Codes, Flags, Floats
-from discreet.core.errors import ColumnError
+from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.roles import Columns
 from discreet.core.wording import type_name
 from discreet.numerics.trees.coding import FINE, Feature
 from discreet.synth.saved_models import stored, stored_as
@@ -446,6 +447,25 @@ Form = CategoryForm | NumberForm
 def columns_named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return some columns; Polars' own ``select`` takes a column that is called ``*`` for all of them."""
     return pl.DataFrame({name: frame[name] for name in names})
+
+
+def listed(columns: Columns) -> tuple[str, ...]:
+    """Columns as the user names them: one, several or none.
+
+    Examples
+    --------
+    >>> listed("age"), listed(None)
+    (('age',), ())
+    """
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
+
+
+def check_named(settings: Mapping[str, Iterable[str] | None], known: Iterable[str]) -> None:
+    """Refuse a column that is not there; ``settings`` say under which name the user wrote which columns."""
+    for setting, columns in settings.items():
+        for name in columns or ():
+            if name not in known:
+                raise ColumnError(f"{unknown_name(name, known)} It was named under {setting}.")
 
 
 def is_numeric(dtype: pl.DataType) -> bool:

@@ -18,7 +18,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.correlation import root_of
 from discreet.synth import copula_columns
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, check_named, listed
 from discreet.synth.distributions.families import check_family
 from discreet.synth.methods.observed_values import Stratum
 from discreet.synth.saved_models import stored
@@ -129,10 +129,8 @@ def fit_copula(
     splits: bool = False,
 ) -> FittedCopula:
     """Fit margins and dependence, one model a stratum."""
-    names = (options.strata,) if isinstance(options.strata, str) else tuple(options.strata or ())
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under strata.")
+    names = listed(options.strata)
+    check_named({"strata": names}, data.columns)
     intake = take_in(
         data,
         leave_out=options.leave_out,

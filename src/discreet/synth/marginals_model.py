@@ -25,8 +25,8 @@ from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import graphical_model
-from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed
-from discreet.synth.column_forms import as_numbers
+from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of
+from discreet.synth.column_forms import as_numbers, listed
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 

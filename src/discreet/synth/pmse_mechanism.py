@@ -24,7 +24,8 @@ from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity, refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import pmse_model
-from discreet.synth.binned_columns import left_out_of, levels_of, listed, pay_purely
+from discreet.synth.binned_columns import left_out_of, levels_of, pay_purely
+from discreet.synth.column_forms import listed
 from discreet.synth.pmse_model import FittedParameters
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 

@@ -17,7 +17,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
 from discreet.synth import member_laws
-from discreet.synth.column_forms import columns_named
+from discreet.synth.column_forms import check_named, columns_named, listed
 from discreet.synth.household_surveys import SurveyHouseholds, cells_of
 from discreet.synth.member_laws import Model
 from discreet.synth.population_model import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
@@ -184,8 +184,7 @@ class Population(Synthesizer):
         )
 
     def _named(self, setting: str) -> tuple[str, ...]:
-        names = getattr(self, setting)
-        return (names,) if isinstance(names, str) else tuple(names or ())
+        return listed(getattr(self, setting))
 
     def _columns(self, data: Microdata, frame: pl.DataFrame) -> tuple[list[str], list[str]]:
         structure = list(self._named("structure"))
@@ -275,9 +274,7 @@ class Population(Synthesizer):
             if total not in self._named("continuous"):
                 raise ColumnError(f"components: '{total}' is not among the continuous columns.")
             names = (parts,) if isinstance(parts, str) else tuple(parts)
-            for name in names:
-                if name not in frame.columns:
-                    raise ColumnError(f"{unknown_name(name, frame.columns)} It was named under components.")
+            check_named({"components": names}, frame.columns)
             made[total] = names
         return made
 

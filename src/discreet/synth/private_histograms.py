@@ -28,7 +28,8 @@ from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.codes import CodedColumns
-from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed, pay_purely
+from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, pay_purely
+from discreet.synth.column_forms import listed
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 

@@ -19,7 +19,7 @@ from discreet.core.results import Detail, Measure, Release, Step
 from discreet.core.value_gate import name_in_documents, without_literals
 from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
+from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers
 from discreet.synth.record_rules import RecordRule, read_rules
 from discreet.synth.synthesizer import seed_of
 
@@ -93,7 +93,7 @@ def finish(
     require_microdata(synthetic, "synthetic")
     if original is not None:
         require_microdata(original, "original")
-    _check_names(synthetic, {"top": top, "bottom": bottom, "codes": codes, "smoothing": smoothing})
+    check_named({"top": top, "bottom": bottom, "codes": codes, "smoothing": smoothing}, synthetic.columns)
     root = seed_of(seed)
     data, log = synthetic, []
     if smoothing:
@@ -391,13 +391,6 @@ def _renamed(data: Microdata, prefix: str, suffix: str) -> tuple[Microdata, Step
     frame = data.wrapped.rename(fresh).to_native()
     step = Step("rename", {"prefix": prefix, "suffix": suffix})
     return Microdata(frame, **roles, metadata=replace(data.metadata, **told)), step
-
-
-def _check_names(data: Microdata, settings: Mapping[str, Mapping[str, Any] | None]) -> None:
-    for setting, given in settings.items():
-        for name in given or {}:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
 
 
 # Which synthetic records look like one person of the original, and what is left of their households without them?

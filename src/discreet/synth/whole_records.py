@@ -28,7 +28,16 @@ from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import record_rules
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
+from discreet.synth.column_forms import (
+    CategoryForm,
+    Form,
+    NumberForm,
+    Variable,
+    as_numbers,
+    check_named,
+    is_numeric,
+    listed,
+)
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Fitted, empty_like
@@ -127,9 +136,7 @@ def prepare(plan: Any, data: Microdata) -> Prepared:
         few_values=plan.few_values,
         apart=computed,
     )
-    for name in piled:
-        if name not in intake.forms:
-            raise ColumnError(f"{unknown_name(name, intake.forms)} It was named under semicontinuous.")
+    check_named({"semicontinuous": piled}, intake.forms)
     forms: dict[str, Form] = {}
     for name, form in intake.forms.items():
         series = intake.frame[name]
@@ -257,9 +264,7 @@ class FittedRecords(Fitted):
             raise ParameterError(
                 "Other processes do not know what is given. Draw with workers=1, and no cluster."
             )
-        for name in given or {}:
-            if name not in self.blueprint.schema:
-                raise ColumnError(f"{unknown_name(name, self.blueprint.schema)} It was named under given.")
+        check_named({"given": given}, self.blueprint.schema)
         self._given = dict(given or {})
         try:
             return super().sample(n, copies=copies, progress=progress, seed=seed, **in_parts)
@@ -420,9 +425,7 @@ def take_in(
     frame = engine.collect(data)
     columns, left_out = columns_of(data, leave_out, weights, frame=frame)
     columns = [name for name in columns if name not in apart]
-    for name in special_codes or {}:
-        if name not in columns:
-            raise ColumnError(f"{unknown_name(name, columns)} It was named under special_codes.")
+    check_named({"special_codes": special_codes}, columns)
     if len(columns) < least_columns:
         raise ParameterError(
             f"There {'is' if len(columns) == 1 else 'are'} {len(columns)} column{'s' * (len(columns) != 1)} to "
@@ -465,11 +468,9 @@ def weights_of(data: Microdata, frame: pl.DataFrame) -> Floats | None:
 
 
 def _left_out(data: Microdata, leave_out: Columns) -> dict[str, str]:
-    reasons = {}
-    for name in (leave_out,) if isinstance(leave_out, str) else tuple(leave_out or ()):
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under leave_out.")
-        reasons[name] = "as asked for"
+    asked = listed(leave_out)
+    check_named({"leave_out": asked}, data.columns)
+    reasons = dict.fromkeys(asked, "as asked for")
     for name in data.roles.identifiers:
         reasons.setdefault(name, "an identifier")
     if data.roles.weight:

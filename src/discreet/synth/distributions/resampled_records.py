@@ -20,6 +20,7 @@ from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
+from discreet.synth.column_forms import check_named
 from discreet.synth.distributions.draws import Draws, Records, count_of
 from discreet.synth.distributions.rejection_sampling import covariance_root
 
@@ -177,10 +178,8 @@ def interpolate(
         raise ParameterError("lower is for variant 'I'; variant 'II' stays within the observed range.")
     records = Records.of(data)
     names = _chosen(records, columns)
-    for given, what in ((lower, "lower"), (spikes, "spikes")):
-        for name in given if isinstance(given, Mapping) else ():
-            if name not in names:
-                raise ColumnError(f"{unknown_name(name, names)} It was named under '{what}'.")
+    for given, what in ((lower, "'lower'"), (spikes, "'spikes'")):
+        check_named({what: given if isinstance(given, Mapping) else ()}, names)
     rng = generator(seed)
     wanted = len(records) if size is None else count_of(size)
     rows = rng.integers(len(records), size=wanted)

@@ -22,6 +22,7 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import check_named
 from discreet.synth.from_aggregates.latent_correlation import (
     Dependence,
     Matrix,
@@ -213,9 +214,7 @@ class MacroToMicro(Synthesizer):
     def _rules(self, read: Aggregates) -> tuple[tuple[RecordRule, ...], tuple[str, ...]]:
         """Read the rules; a rule may define a column that the aggregates do not have."""
         schema: dict[str, Any] = {**read.units.schema, **dict.fromkeys(read.variables, pl.Float64())}
-        for name in self.whole:
-            if name not in read.variables:
-                raise ColumnError(f"{unknown_name(name, read.variables)} It was named under 'whole'.")
+        check_named({"'whole'": self.whole}, read.variables)
         for text in self.rules:
             defines = re.match(r"\s*(?:`([^`]+)`|([A-Za-z_]\w*))\s*==?(?!=)", text)
             if defines and (name := defines[1] or defines[2]) not in schema:

@@ -17,7 +17,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers, Objects
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.core.wording import type_name
-from discreet.synth.column_forms import decimals_of
+from discreet.synth.column_forms import check_named, decimals_of
 from discreet.synth.from_aggregates.latent_correlation import NATURES, UnitMargin
 
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ def read_aggregates(
     """
     if not table.height:
         raise InputError("The aggregates have no row. Give one for each unit.")
-    for name in unit:
-        if name not in table.columns:
-            raise ColumnError(f"{unknown_name(name, table.columns)} It was named under 'unit'.")
+    check_named({"'unit'": unit}, table.columns)
     units = table.select(unit)
     keys = (
         tuple(units.iter_rows()) if len(unit) > 1 else tuple(units.to_series().to_list()) if unit else (None,)

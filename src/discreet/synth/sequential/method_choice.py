@@ -12,7 +12,14 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
+from discreet.synth.column_forms import (
+    CategoryForm,
+    Form,
+    NumberForm,
+    Variable,
+    as_numbers,
+    is_numeric,
+)
 from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method, all_methods, kind_of

@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import Form, NumberForm, columns_named
+from discreet.synth.column_forms import Form, NumberForm, check_named, columns_named
 from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method
@@ -112,11 +112,9 @@ def plan_synthesis(
 def left_out_of(options: Sequential, data: Microdata) -> dict[str, str]:
     """Name the columns that the synthetic file will not have, and why."""
     named = set(options.method) if isinstance(options.method, Mapping) else set()
-    reasons = {}
-    for name in method_choice.names_in(options.leave_out, "leave_out"):
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under leave_out.")
-        reasons[name] = "as asked for"
+    asked = method_choice.names_in(options.leave_out, "leave_out")
+    check_named({"leave_out": asked}, data.columns)
+    reasons = dict.fromkeys(asked, "as asked for")
     for name in data.roles.identifiers:
         if name not in named:
             reasons.setdefault(name, "an identifier")
@@ -135,8 +133,7 @@ def left_out_of(options: Sequential, data: Microdata) -> dict[str, str]:
 def _strata(options: Sequential, data: Microdata, columns: Sequence[str]) -> tuple[str, ...]:
     strata = method_choice.names_in(options.strata, "strata")
     for name in strata:
-        if name not in columns:
-            raise ColumnError(f"{unknown_name(name, columns)} It was named under strata.")
+        check_named({"strata": (name,)}, columns)
         if isinstance(options.method, Mapping) and name in options.method:
             raise ParameterError(
                 f"Column '{name}' is a stratum, whose value is known before a record is drawn. Take it out of "
@@ -166,8 +163,7 @@ def _visit_sequence(
         return in_order(_weight_last(list(chosen), data), needs)
     named = list(asked)
     for name in named:
-        if name not in columns:
-            raise ColumnError(f"{unknown_name(name, columns)} It was named under visit_sequence.")
+        check_named({"visit_sequence": (name,)}, columns)
         if name in events:
             raise ParameterError(
                 f"'{name}' is the event of a survival time and is drawn together with it. Take it out of "
@@ -238,9 +234,7 @@ def predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tup
             for name, predictors in given.items()
         }
         for name, predictors in given.items():
-            for wanted in (name, *predictors):
-                if wanted not in columns:
-                    raise ColumnError(f"{unknown_name(wanted, columns)} It was named under predictor_matrix.")
+            check_named({"predictor_matrix": (name, *predictors)}, columns)
             if name in predictors:
                 raise ParameterError(f"predictor_matrix lets column '{name}' predict itself. Take it out.")
         return given

@@ -22,7 +22,15 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import check
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, columns_named, is_numeric
+from discreet.synth.column_forms import (
+    CategoryForm,
+    Form,
+    NumberForm,
+    Variable,
+    check_named,
+    columns_named,
+    is_numeric,
+)
 from discreet.synth.sequential.method_choice import names_in
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
@@ -173,16 +181,12 @@ def in_order(order: Sequence[str], edges: Mapping[str, Collection[str]]) -> list
 
 
 def _check_places(data: Microdata, names: Sequence[str], first: Sequence[str], last: Sequence[str]) -> None:
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under columns.")
+    check_named({"columns": names}, data.columns)
     for setting, given in (("columns", names), ("fixed_first", first), ("fixed_last", last)):
         twice = next((name for name in given if list(given).count(name) > 1), None)
         if twice is not None:
             raise ColumnError(f"Column '{twice}' stands twice in {setting}. Name it once.")
-    for name in (*first, *last):
-        if name not in names:
-            raise ColumnError(f"{unknown_name(name, names)} It was named under fixed_first or fixed_last.")
+    check_named({"fixed_first or fixed_last": (*first, *last)}, names)
     both = [name for name in first if name in last]
     if both:
         raise ParameterError(f"Column '{both[0]}' is in fixed_first and in fixed_last. Decide for one.")

@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.core.files.untrusted import parsed_json
@@ -28,7 +28,7 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
+from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers, listed
 from discreet.synth.saved_models import stored
 from discreet.synth.syndiffix.column_clusters import stitched
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT, hashed
@@ -81,7 +81,7 @@ def prepared(
     """Code the columns, find the persons, read the salt and open the forest; nothing is grown yet."""
     require_microdata(data)
     frame = engine.collect(data)
-    person = _named(options.person) or ((data.roles.person,) if data.roles.person else ())
+    person = listed(options.person) or ((data.roles.person,) if data.roles.person else ())
     names, left_out = _columns(options, data, frame, person, columns)
     if frame.height == 0:
         raise ParameterError("There are no records to synthesize from.")
@@ -107,7 +107,7 @@ def prepared(
         precision_limit_depth=options.precision_limit_depth,
         precision_limit_row_fraction=options.precision_limit_row_fraction,
     )
-    safe = set(_named(options.value_safe_columns))
+    safe = set(listed(options.value_safe_columns))
     forest = Forest(values, names, _persons(frame, person), settings, safe=[name in safe for name in names])
     # Another salt is other noise, and so another table of the same people.
     contents = {
@@ -116,10 +116,6 @@ def prepared(
     }
     codings = [coding for coding, _, _ in made]
     return Prepared(frame, names, codings, [levels for _, _, levels in made], forest, left_out, contents)
-
-
-def _named(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def _interval(ends: Sequence[int]) -> tuple[int, int]:
@@ -133,16 +129,14 @@ def _columns(
     person: Sequence[str],
     columns: Sequence[str] | None,
 ) -> tuple[list[str], dict[str, str]]:
-    asked = _named(columns if columns is not None else options.columns)
-    for setting, named in (
-        ("columns", asked),
-        ("person", person),
-        ("value_safe_columns", _named(options.value_safe_columns)),
-        ("target", _named(options.target)),
-    ):
-        for name in named:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    asked = listed(columns if columns is not None else options.columns)
+    named = {
+        "columns": asked,
+        "person": person,
+        "value_safe_columns": listed(options.value_safe_columns),
+        "target": listed(options.target),
+    }
+    check_named(named, data.columns)
     both = [name for name in asked if name in person]
     if both:
         raise ColumnError(

@@ -33,7 +33,7 @@ from discreet.core.roles import Columns
 from discreet.core.value_gate import name_in_documents
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import columns_named
+from discreet.synth.column_forms import check_named, columns_named, listed
 from discreet.synth.saved_models import stored, unstored
 from discreet.synth.syndiffix import file_coding
 from discreet.synth.syndiffix.column_clusters import Cluster, clusters_for, clusters_of_target, entropy_of
@@ -390,7 +390,7 @@ class MultiTableRelease:
 
         The fewer columns a table has, the nearer it is to the data: ask for no more than an analysis needs.
         """
-        wanted = frozenset((columns,) if isinstance(columns, str) else tuple(columns or ()))
+        wanted = frozenset(listed(columns))
         if not wanted:
             raise ParameterError("Name at least one column.")
         known = sorted({column for key in self.tables for column in key})
@@ -537,9 +537,7 @@ class MultiTable:
         """List the sets of columns, each once and in the order of the file."""
         asked: list[tuple[str, ...]] = [tuple(own) for own in self.columns or ()]
         for own in asked:
-            for name in own:
-                if name not in known:
-                    raise ColumnError(f"{unknown_name(name, known)} It was named under columns.")
+            check_named({"columns": own}, known)
         for text in self.analyses or ():
             found = tuple(word for word in dict.fromkeys(_WORD.findall(text)) if word in known)
             if not found:
