@@ -22,15 +22,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import check
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import (
-    CategoryForm,
-    Form,
-    NumberForm,
-    Variable,
-    check_named,
-    columns_named,
-    is_numeric,
-)
+from discreet.synth import column_forms
 from discreet.synth.sequential.method_choice import names_in
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
@@ -74,7 +66,7 @@ def choose_order(
     fixed_last: Sequence[str] = (),
     ties: str = "input",
     block_threshold: float = 0.05,
-    forms: Mapping[str, Form] | None = None,
+    forms: Mapping[str, column_forms.Form] | None = None,
     frame: pl.DataFrame | None = None,
     seed: Seed = None,
 ) -> OrderChoice:
@@ -137,7 +129,7 @@ def choose_order(
     asked = None if columns is None else names_in(columns, "columns")
     names = [c for c in data.columns if c not in hidden] if asked is None else list(asked)
     _check_places(data, names, fixed_first, fixed_last)
-    table = engine.collect(data, names) if frame is None else columns_named(frame, names)
+    table = engine.collect(data, names) if frame is None else column_forms.columns_named(frame, names)
     links = Associations.of(table, forms)
     constant = [name for name in names if links.is_constant(name)]
     free = [name for name in names if name not in (*fixed_first, *fixed_last, *constant)]
@@ -151,7 +143,9 @@ def choose_order(
         chosen, rows = _by_levels(table, free)
     else:
         information = (
-            mutual_information_matrix(columns_named(table, free), forms) if free else np.zeros((0, 0))
+            mutual_information_matrix(column_forms.columns_named(table, free), forms)
+            if free
+            else np.zeros((0, 0))
         )
         walk = _tree_walk if by == "dependence-tree" else _greedy
         chosen, rows = walk(information, free)
@@ -181,12 +175,12 @@ def in_order(order: Sequence[str], edges: Mapping[str, Collection[str]]) -> list
 
 
 def _check_places(data: Microdata, names: Sequence[str], first: Sequence[str], last: Sequence[str]) -> None:
-    check_named({"columns": names}, data.columns)
+    column_forms.check_named({"columns": names}, data.columns)
     for setting, given in (("columns", names), ("fixed_first", first), ("fixed_last", last)):
         twice = next((name for name in given if list(given).count(name) > 1), None)
         if twice is not None:
             raise ColumnError(f"Column '{twice}' stands twice in {setting}. Name it once.")
-    check_named({"fixed_first or fixed_last": (*first, *last)}, names)
+    column_forms.check_named({"fixed_first or fixed_last": (*first, *last)}, names)
     both = [name for name in first if name in last]
     if both:
         raise ParameterError(f"Column '{both[0]}' is in fixed_first and in fixed_last. Decide for one.")
@@ -385,7 +379,7 @@ class Associations:
         return tuple(found)
 
     @classmethod
-    def of(cls, table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Associations:
+    def of(cls, table: pl.DataFrame, forms: Mapping[str, column_forms.Form] | None = None) -> Associations:
         """Correlate all columns; missing values are states of their own, not dropped records."""
         columns: list[_Column] = []
         constant = {name for name in table.columns if table[name].n_unique() <= 1}
@@ -458,7 +452,9 @@ class Associations:
         )
 
 
-def mutual_information_matrix(table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Floats:
+def mutual_information_matrix(
+    table: pl.DataFrame, forms: Mapping[str, column_forms.Form] | None = None
+) -> Floats:
     """Return the mutual information of every pair of columns in nats; numbers in 20 groups of equal size.
 
     What pure chance gives, (a-1)(b-1)/2n, is taken off, so that columns of many levels are not favored.
@@ -476,10 +472,10 @@ def mutual_information_matrix(table: pl.DataFrame, forms: Mapping[str, Form] | N
     return found
 
 
-def _form(series: pl.Series) -> Form:
-    if is_numeric(series.dtype):
-        return NumberForm.of(series)
-    return CategoryForm.of(series)
+def _form(series: pl.Series) -> column_forms.Form:
+    if column_forms.is_numeric(series.dtype):
+        return column_forms.NumberForm.of(series)
+    return column_forms.CategoryForm.of(series)
 
 
 @dataclass(frozen=True)
@@ -487,7 +483,7 @@ class _Column:
     """A number, or the indicator of one level, to be brought to mean 0 and standard deviation 1."""
 
     owner: str
-    variable: Variable
+    variable: column_forms.Variable
     level: int | None
     mean: float
     spread: float
@@ -497,7 +493,7 @@ class _Column:
         return ((values if self.level is None else values == self.level) - self.mean) / self.spread
 
 
-def _standardized(name: str, variable: Variable) -> tuple[list[_Column], bool]:
+def _standardized(name: str, variable: column_forms.Variable) -> tuple[list[_Column], bool]:
     """Make the columns of one variable that vary; say whether some levels are left out."""
     if variable.is_number:
         mean, spread = float(variable.values.mean()), float(variable.values.std())
@@ -564,7 +560,7 @@ def _exactly_explained(null: Floats, owner: npt.NDArray[np.str_]) -> set[str]:
     return {str(name) for name in np.unique(owner) if null.size and np.abs(null[owner == name]).max() > 1e-6}
 
 
-def _grouped(form: Form, series: pl.Series) -> tuple[Integers, int]:
+def _grouped(form: column_forms.Form, series: pl.Series) -> tuple[Integers, int]:
     parts = form.split(series)
     value = parts[-1]
     if not value.is_number:
