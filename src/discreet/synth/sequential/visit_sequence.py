@@ -23,6 +23,7 @@ from discreet.core.parameters import check
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import column_forms
+from discreet.synth.column_forms import Form
 from discreet.synth.sequential.method_choice import names_in
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
@@ -66,7 +67,7 @@ def choose_order(
     fixed_last: Sequence[str] = (),
     ties: str = "input",
     block_threshold: float = 0.05,
-    forms: Mapping[str, column_forms.Form] | None = None,
+    forms: Mapping[str, Form] | None = None,
     frame: pl.DataFrame | None = None,
     seed: Seed = None,
 ) -> OrderChoice:
@@ -379,7 +380,7 @@ class Associations:
         return tuple(found)
 
     @classmethod
-    def of(cls, table: pl.DataFrame, forms: Mapping[str, column_forms.Form] | None = None) -> Associations:
+    def of(cls, table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Associations:
         """Correlate all columns; missing values are states of their own, not dropped records."""
         columns: list[_Column] = []
         constant = {name for name in table.columns if table[name].n_unique() <= 1}
@@ -452,9 +453,7 @@ class Associations:
         )
 
 
-def mutual_information_matrix(
-    table: pl.DataFrame, forms: Mapping[str, column_forms.Form] | None = None
-) -> Floats:
+def mutual_information_matrix(table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Floats:
     """Return the mutual information of every pair of columns in nats; numbers in 20 groups of equal size.
 
     What pure chance gives, (a-1)(b-1)/2n, is taken off, so that columns of many levels are not favored.
@@ -472,7 +471,7 @@ def mutual_information_matrix(
     return found
 
 
-def _form(series: pl.Series) -> column_forms.Form:
+def _form(series: pl.Series) -> Form:
     if column_forms.is_numeric(series.dtype):
         return column_forms.NumberForm.of(series)
     return column_forms.CategoryForm.of(series)
@@ -560,7 +559,7 @@ def _exactly_explained(null: Floats, owner: npt.NDArray[np.str_]) -> set[str]:
     return {str(name) for name in np.unique(owner) if null.size and np.abs(null[owner == name]).max() > 1e-6}
 
 
-def _grouped(form: column_forms.Form, series: pl.Series) -> tuple[Integers, int]:
+def _grouped(form: Form, series: pl.Series) -> tuple[Integers, int]:
     parts = form.split(series)
     value = parts[-1]
     if not value.is_number:
