@@ -200,14 +200,7 @@ def fitted_table(
     ]
     place = {column: at for at, column in enumerate(columns)}
     taken = [
-        file_coding.ClusterBuckets(
-            tuple(place[c] for c in own.columns),
-            tuple(place[c] for c in own.stitch),
-            own.low,
-            own.high,
-            own.count,
-            own.patch,
-        )
+        replace(own, columns=tuple(place[c] for c in own.columns), stitch=tuple(place[c] for c in own.stitch))
         for own in taken
     ]
     rows = int(taken[0].count.sum())
