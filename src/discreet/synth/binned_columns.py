@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,15 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.declared_types import is_range
 from discreet.core.errors import ColumnError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.parameters import distinct
+from discreet.core.roles import Columns
 from discreet.core.wording import type_name
+from discreet.dp.entropy import Stream
 from discreet.engine.counting_kernels import place_among
 from discreet.microdata import Microdata
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers, is_numeric, listed
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 
@@ -145,6 +148,21 @@ class Attribute:
         if missing is not None:
             values = np.where(missing, 0.0, values)
         return from_numbers(values, missing, self.dtype, self.name)
+
+    def drawn_within(self, codes: Integers, stream: Stream) -> pl.Series:
+        """Return values of codes; numbers are spread evenly over their bins."""
+        if self.edges is None:
+            return self.decode(codes, None)
+        bins = np.minimum(codes, self.bins - 1)
+        low, high = self.edges[bins], self.edges[bins + 1]
+        # Strictly inside, so that rounding to whole numbers never leaves the bin.
+        part = stream("within", self.name).random(len(bins)) * (1 - 2**-20) + 2**-21
+        return self.decode(codes, low + part * (high - low))
+
+
+def replacing_one_record(epsilon: float, covers: str) -> DifferentialPrivacy:
+    """Claim that one record could be any other."""
+    return DifferentialPrivacy(epsilon, against="replacing one record", adjacency="replace", covers=covers)
 
 
 def levels_of(attributes: Sequence[Attribute]) -> dict[str, pl.Series | None]:
@@ -303,13 +321,14 @@ def _plain(series: pl.Series) -> pl.Series:
 # Columns are those of the file, less what a role or the user takes out; nothing of them is read off the data.
 
 
-def left_out_of(data: Microdata, named: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def left_out_of(data: Microdata, leave_out: Columns, **named: Iterable[str] | None) -> dict[str, str]:
     """Columns that are not synthesized, and why; by roles and parameters, never by what the records are.
 
-    ``named`` has the columns by the parameter under which the user named them.
+    ``named`` has the columns by the other parameters under which the user named some.
     """
-    check_named(named, data.columns)
-    left_out = dict.fromkeys(named["leave_out"], "as asked for")
+    asked = listed(leave_out)
+    check_named({"leave_out": asked, **named}, data.columns)
+    left_out = dict.fromkeys(asked, "as asked for")
     left_out |= {name: "an identifier" for name in data.roles.identifiers if name not in left_out}
     for column, why in (
         (data.roles.weight, "the weight: one record would count many times"),

@@ -143,13 +143,7 @@ class FittedMarginals(Fitted):
         within = np.zeros((grouping.size, len(grouping.group)))
         within[grouping.group, np.arange(len(grouping.group))] = grouping.shares + 1e-9
         codes = graphical_model.drawn_columns(within, groups, stream("level", attribute.name))
-        if attribute.edges is None:
-            return attribute.decode(codes, None)
-        bins = np.minimum(codes, attribute.bins - 1)
-        low, high = attribute.edges[bins], attribute.edges[bins + 1]
-        # Strictly inside, so that rounding to whole numbers never leaves the bin.
-        part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
-        return attribute.decode(codes, low + part * (high - low))
+        return attribute.drawn_within(codes, stream)
 
 
 # What a generator from noisy margins needs before anything is counted: columns as codes, and whose the records are.
@@ -234,15 +228,8 @@ class Prepared:
 def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
     """Read a file as codes; everything that can be refused is refused here, before a budget is touched."""
     require_microdata(data)
-    left_out = left_out_of(
-        data,
-        {
-            "leave_out": listed(plan.leave_out),
-            "domain": tuple(plan.domain or ()),
-            "borders": tuple(plan.borders or ()),
-            "never_missing": listed(plan.never_missing),
-        },
-    )
+    never, borders = listed(plan.never_missing), dict(plan.borders or {})
+    left_out = left_out_of(data, plan.leave_out, domain=plan.domain, borders=borders, never_missing=never)
     names = [name for name in data.columns if name not in left_out]
     if len(names) < fewest:
         raise ParameterError(
@@ -259,7 +246,6 @@ def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
         # Several people may stand behind records that do not say whose they are: nobody's could be bounded.
         frame = frame.filter(pl.col(owner).is_not_null())
         owners, frame = frame[owner].rename("u"), frame.select(names)
-    never, borders = listed(plan.never_missing), dict(plan.borders or {})
     frame = all_declared(frame, plan.domain or {}, borders)
     attributes = [
         declared(

@@ -15,18 +15,18 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, AtLeast, HoldsValues, Public
 from discreet.core.declared_types import as_declared, in_type
 from discreet.core.errors import DiscreetWarning, ParameterError
-from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
-from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity, refuse_several_records
+from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import pmse_model
-from discreet.synth.binned_columns import left_out_of, levels_of, pay_purely
+from discreet.synth.binned_columns import levels_of, pay_purely, replacing_one_record
 from discreet.synth.column_forms import listed
 from discreet.synth.pmse_model import FittedParameters
+from discreet.synth.private_histograms import declared_columns
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 
 _APPROACHED = (
@@ -183,17 +183,13 @@ class PMSEMechanism(Synthesizer):
         refuse_seeded(ledger, seed)
         if ledger is not None and self.quality == "greedy-tree":
             raise ParameterError(f"A ledger takes releases with a guarantee, and there is none: {why}")
-        left_out = self._left_out(data)
-        names = [name for name in data.columns if name not in left_out]
-        if not names:
-            raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
+        never, gaps = listed(self.never_missing), listed(self.gaps)
+        names, left_out = declared_columns(
+            data, self.leave_out, prior=self.prior, domain=self.domain, never_missing=never, gaps=gaps
+        )
         frame = _typed(engine.collect(data, names), self.prior or {}, self.domain or {})
         generator = pmse_model.Regressions(
-            tuple(
-                pmse_model.columns_declared(
-                    frame, self.prior or {}, self.domain or {}, listed(self.never_missing), listed(self.gaps)
-                )
-            )
+            tuple(pmse_model.columns_declared(frame, self.prior or {}, self.domain or {}, never, gaps))
         )
         generator.check()
         units = np.column_stack([column.units(frame[column.attribute.name]) for column in generator.columns])
@@ -244,11 +240,9 @@ class PMSEMechanism(Synthesizer):
             left_out=left_out,
         )
         fitted.diagnosis = diagnosis
-        claim = DifferentialPrivacy(
+        claim = replacing_one_record(
             self.epsilon,
-            against="replacing one record",
-            adjacency="replace",
-            covers=" for the parameters, and so for any number of files drawn from them; the number of records, the "
+            " for the parameters, and so for any number of files drawn from them; the number of records, the "
             "prior and the declared levels count as public",
         )
         return fitted.promise(None if why else claim, why, seeded=stream.seeded, ledger=ledger)
@@ -341,17 +335,6 @@ class PMSEMechanism(Synthesizer):
         return pmse_model.Diagnosis(
             float(odds), float(found.min()), float((weights * found).sum() / weights.sum())
         )
-
-    def _left_out(self, data: Microdata) -> dict[str, str]:
-        named = {
-            "leave_out": listed(self.leave_out),
-            "prior": tuple(self.prior or ()),
-            "domain": tuple(self.domain or ()),
-            "never_missing": listed(self.never_missing),
-            "gaps": listed(self.gaps),
-        }
-        refuse_several_records(data)
-        return left_out_of(data, named)
 
 
 def _typed(frame: pl.DataFrame, prior: Mapping[str, Any], domain: Mapping[str, Any]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ A file is then cells of a box: every column in bins or levels that are declared,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -19,7 +19,6 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, Public
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ParameterError
-from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -28,24 +27,57 @@ from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.codes import CodedColumns
-from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, pay_purely
+from discreet.synth.binned_columns import (
+    Attribute,
+    declared,
+    left_out_of,
+    levels_of,
+    pay_purely,
+    replacing_one_record,
+)
 from discreet.synth.column_forms import listed
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
-
-@method(
-    aim="guarantee",
-    work="class-wise",
-    references=(
-        "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
-        "American Statistical Association 105(489), 375–389.",
-        "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
-        "Statistical Science 35(2), 280–307.",
-    ),
+_REFERENCES = (
+    "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
+    "American Statistical Association 105(489), 375–389.",
+    "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
+    "Statistical Science 35(2), 280–307.",
 )
+
+
 @dataclass(frozen=True)
-class PerturbedHistogram(Synthesizer):
+class _Histogram(Synthesizer):
+    bins_per_dim: Annotated[int, AtLeast(1)]
+    epsilon: float
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
+
+    def __post_init__(self) -> None:
+        dp.checked_epsilon(self.epsilon)
+
+    def _boxed(self, data: Microdata, leave_out: Columns) -> tuple[Box, pl.DataFrame, dict[str, str]]:
+        """Declare the box of a file; everything that can be refused is refused here."""
+        require_microdata(data)
+        domain, never = self.domain or {}, listed(self.never_missing)
+        names, left_out = declared_columns(data, leave_out, domain=domain, never_missing=never)
+        frame = all_declared(engine.collect(data, names), domain)
+        box = Box(
+            tuple(
+                declared(frame[name], domain.get(name), bins=self.bins_per_dim, never_missing=name in never)
+                for name in names
+            )
+        )
+        box.check()
+        if not frame.height:
+            raise ParameterError("The file has no record.")
+        return box, frame, left_out
+
+
+@method(aim="guarantee", work="class-wise", references=_REFERENCES)
+@dataclass(frozen=True)
+class PerturbedHistogram(_Histogram):
     """Which records come from a histogram whose counts carry noise?
 
     Counts of all cells get discrete Laplace noise of scale 2 / epsilon, counts below zero become zero, and any number
@@ -79,14 +111,7 @@ class PerturbedHistogram(Synthesizer):
     1-differential privacy against replacing one record
     """
 
-    bins_per_dim: Annotated[int, AtLeast(1)]
-    epsilon: float
-    domain: Annotated[Mapping[str, Any], Public()] | None = None
-    never_missing: Annotated[Columns, Public()] = None
     leave_out: Annotated[Columns, Public()] = None
-
-    def __post_init__(self) -> None:
-        dp.checked_epsilon(self.epsilon)
 
     def fit(
         self,
@@ -98,7 +123,7 @@ class PerturbedHistogram(Synthesizer):
     ) -> FittedCells:
         """Count with noise; with a ledger the price is entered before."""
         refuse_seeded(ledger, seed)
-        box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
+        box, frame, left_out = self._boxed(data, self.leave_out)
         rate = dp.rational_epsilon(self.epsilon, 2)
         counts = np.bincount(box.encode(frame), minlength=box.cells)
         pay_purely(ledger, data, "perturbed-histogram", self.epsilon, values=box.cells, sensitivity=2.0)
@@ -111,11 +136,9 @@ class PerturbedHistogram(Synthesizer):
             counts=np.maximum(noisy, 0).astype(np.float64),
             left_out=left_out,
         )
-        claim = DifferentialPrivacy(
+        claim = replacing_one_record(
             self.epsilon,
-            against="replacing one record",
-            adjacency="replace",
-            covers=" for the noisy counts, and so for any number of files drawn from them; the number of records and "
+            " for the noisy counts, and so for any number of files drawn from them; the number of records and "
             "the declared domain count as public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
@@ -125,18 +148,9 @@ class PerturbedHistogram(Synthesizer):
 _GRID = 2**60
 
 
-@method(
-    aim="guarantee",
-    work="class-wise",
-    references=(
-        "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
-        "American Statistical Association 105(489), 375–389.",
-        "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
-        "Statistical Science 35(2), 280–307.",
-    ),
-)
+@method(aim="guarantee", work="class-wise", references=_REFERENCES)
 @dataclass(frozen=True)
-class SmoothHistogram(Synthesizer):
+class SmoothHistogram(_Histogram):
     """Which records come from a histogram that is mixed with an even one until one record no longer shows?
 
     Every record is drawn from (1 - w) histogram + w even, with w so large that one record of the original changes the
@@ -173,15 +187,8 @@ class SmoothHistogram(Synthesizer):
     0.89999
     """
 
-    bins_per_dim: Annotated[int, AtLeast(1)]
-    epsilon: float
-    domain: Annotated[Mapping[str, Any], Public()] | None = None
-    never_missing: Annotated[Columns, Public()] = None
     n_rows: Annotated[int, AtLeast(1)] | None = None
     leave_out: Annotated[Columns, Public()] = None
-
-    def __post_init__(self) -> None:
-        dp.checked_epsilon(self.epsilon)
 
     def mixing_weight(self, n: int) -> float:
         """The weight of the even part for a file of ``n`` records with the declared domain."""
@@ -200,7 +207,7 @@ class SmoothHistogram(Synthesizer):
     ) -> FittedCells:
         """Draw the rows; with a ledger the price is entered before."""
         refuse_seeded(ledger, seed)
-        box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
+        box, frame, left_out = self._boxed(data, self.leave_out)
         cells = box.encode(frame)
         rows = self.n_rows or len(cells)
         weight = exact_weight(box.cells, len(cells), rows, self.epsilon)
@@ -213,11 +220,9 @@ class SmoothHistogram(Synthesizer):
         fitted = FittedCells(
             empty_like(data, frame, levels_of(box.attributes)), rows, box=box, drawn=drawn, left_out=left_out
         )
-        claim = DifferentialPrivacy(
+        claim = replacing_one_record(
             self.epsilon,
-            against="replacing one record",
-            adjacency="replace",
-            covers=f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
+            f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
             "public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
@@ -277,49 +282,18 @@ class Box:
 
     def frame(self, cells: Integers, stream: Stream) -> pl.DataFrame:
         """Records within cells; numbers are spread evenly over their bins."""
-        made = []
-        for attribute, codes in zip(self.attributes, np.unravel_index(cells, self.shape), strict=True):
-            if attribute.edges is None:
-                made.append(attribute.decode(codes, None))
-                continue
-            bins = np.minimum(codes, attribute.bins - 1)
-            low, high = attribute.edges[bins], attribute.edges[bins + 1]
-            part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
-            made.append(attribute.decode(codes, low + part * (high - low)))
-        return pl.DataFrame(made)
-
-
-def boxed(
-    data: Microdata, domain: Mapping[str, Any] | None, bins: int, never_missing: Columns, leave_out: Columns
-) -> tuple[Box, pl.DataFrame, dict[str, str]]:
-    """Declare the box of a file; everything that can be refused is refused here."""
-    require_microdata(data)
-    names, left_out = declared_columns(data, domain, never_missing, leave_out)
-    frame = all_declared(engine.collect(data, names), domain or {})
-    never = listed(never_missing)
-    box = Box(
-        tuple(
-            declared(frame[name], (domain or {}).get(name), bins=bins, never_missing=name in never)
-            for name in names
+        codes = np.unravel_index(cells, self.shape)
+        return pl.DataFrame(
+            [a.drawn_within(own, stream) for a, own in zip(self.attributes, codes, strict=True)]
         )
-    )
-    box.check()
-    if not frame.height:
-        raise ParameterError("The file has no record.")
-    return box, frame, left_out
 
 
 def declared_columns(
-    data: Microdata, domain: Mapping[str, Any] | None, never_missing: Columns, leave_out: Columns
+    data: Microdata, leave_out: Columns, **named: Iterable[str] | None
 ) -> tuple[list[str], dict[str, str]]:
     """The columns to synthesize, and those left out with the reason; records must be a person each."""
-    named = {
-        "leave_out": listed(leave_out),
-        "domain": tuple(domain or ()),
-        "never_missing": listed(never_missing),
-    }
     refuse_several_records(data)
-    left_out = left_out_of(data, named)
+    left_out = left_out_of(data, leave_out, **named)
     names = [name for name in data.columns if name not in left_out]
     if not names:
         raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
