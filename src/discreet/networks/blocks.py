@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from discreet.core.arrays import Codes
 from discreet.networks.tables import CodedTable
+from discreet.networks.training import Trainer, descended
 
 
 class Blocks:
@@ -170,6 +172,42 @@ class Batches:
         self.rows.copy_(self.order[self.at * self.size : (self.at + 1) * self.size])
         self.at += 1
         return self.rows
+
+
+class TableTrainer(Trainer):
+    """Networks that learn from batches of a coded table, by one optimizer."""
+
+    adam: torch.optim.Adam
+    moved: ClassVar[str]
+
+    def __init__(
+        self, table: CodedTable, shape: Any, batch: int, device: torch.device, held: CodedTable | None = None
+    ) -> None:
+        self.device, self.shape = device, shape
+        self.records = Records(table, device)
+        self.held = None if held is None else Records(held, device)
+        self.numbers = table.numbers.shape[1]
+        self.batches = Batches(len(table), batch, device)
+
+    def steps_per_epoch(self) -> int:
+        """How many batches there are."""
+        return self.batches.per_epoch
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """The optimizer, under the name of what it moves."""
+        return {self.moved: self.adam}
+
+    def at_hand(self) -> None:
+        """Choose the next batch."""
+        self.batches.next()
+
+    @abstractmethod
+    def loss(self) -> torch.Tensor:
+        """The loss of the batch at hand."""
+
+    def learn(self) -> dict[str, torch.Tensor]:
+        """Learn from one batch."""
+        return {"loss": descended(self.adam, self.loss())}
 
 
 def pair_distance(

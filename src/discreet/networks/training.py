@@ -101,6 +101,7 @@ class Trainer(ABC):
 
     device: torch.device
     recordable: ClassVar[bool] = True
+    slow: Average | None = None
 
     @abstractmethod
     def steps_per_epoch(self) -> int:
@@ -116,8 +117,10 @@ class Trainer(ABC):
     def at_hand(self) -> None:  # noqa: B027 - most draw within the step
         """Lay the next batch out where `learn` looks for it."""
 
-    def learned(self) -> None:  # noqa: B027 - most have nothing that follows
-        """Do what follows a step, such as taking the new state into an average."""
+    def learned(self) -> None:
+        """Take the new state into the average that draws, where there is one."""
+        if self.slow is not None:
+            self.slow.follow()
 
     def pace(self, done: float) -> None:  # noqa: B027 - most keep their rate
         """Set the learning rates for a training of which this share is done."""
@@ -134,8 +137,10 @@ class Trainer(ABC):
         """Return the loss of records that were held out; None where the network has no such loss."""
         return None
 
-    def resumed(self, epochs: int) -> None:  # noqa: B027 - most trainers keep no count
-        """Go on after so many epochs of an earlier run."""
+    def resumed(self, epochs: int) -> None:
+        """Count the steps that were taken before the training was stopped."""
+        if self.slow is not None:
+            self.slow.taken = epochs * self.steps_per_epoch()
 
     def weights(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights as arrays, by name of network and parameter."""
@@ -369,6 +374,14 @@ def adam(parameters: Any, device: torch.device, *, lr: float, **options: Any) ->
     rate = torch.tensor(lr, device=device) if recorded else lr
     fused = device.type in ("cpu", "cuda")
     return torch.optim.Adam(parameters, lr=rate, fused=fused, capturable=recorded, **options)
+
+
+def descended(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> torch.Tensor:
+    """Take one step down a loss, and return it."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
