@@ -7,7 +7,7 @@ nobody is on both sides, and joined for a look.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -339,14 +339,11 @@ class Schema:
         """Return the schema as plain values."""
         tables: dict[str, Any] = {}
         for name, table in self.tables.items():
-            own: dict[str, Any] = {
-                "key": table.key,
+            own = {one.name: getattr(table, one.name) for one in fields(table)}
+            own |= {
                 "parents": dict(table.parents),
-                "order": table.order,
-                "public": table.public,
                 "rules": list(table.rules),
                 "leave_out": list(table.leave_out),
-                "file": table.file,
             }
             tables[name] = {setting: value for setting, value in own.items() if value}
         return {"confirmed": self.confirmed, "tables": tables}

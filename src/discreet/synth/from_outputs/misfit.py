@@ -56,17 +56,14 @@ class _Gauge:
         self.file = file
         self.phase = phase
         self.beta = np.zeros(len(plan.columns.start) - 1)
-        self.low = np.zeros(len(plan.about))
-        self.high = np.zeros(len(plan.about))
-        self.importance = np.zeros(len(plan.about))
+        (self.low, self.high, self.importance, self.slack, self.offset, self.tolerance) = np.zeros(
+            (6, len(plan.about))
+        )
         size = int(sum((b - a) ** 2 for a, b in zip(plan.first_column, plan.last_column, strict=True)))
         self.entries = np.zeros(max(size, 1))
         self.inverses = np.zeros(max(size, 1))
         self.center = np.zeros((len(plan.kind), 4))
-        self.slack = np.zeros(len(plan.about))
-        self.offset = np.zeros(len(plan.about))
         self.stated = np.full(len(plan.about), np.nan)
-        self.tolerance = np.zeros(len(plan.about))
 
     def model(self, bound: BoundModel, block: int) -> None:
         """Measure a model by its score at the published coefficients."""
@@ -303,9 +300,7 @@ class Layout:
         from discreet.synth.from_outputs import search_kernels as kernels
 
         columns: list[Column] = []
-        blocks: dict[str, list[int]] = {
-            name: [] for name in ("kind", "base", "outcome", "c0", "c1", "k0", "k1", "entry")
-        }
+        blocks: list[tuple[int, ...]] = []
         about: list[int] = []
         which: list[int] = []
         share_of: list[int] = []
@@ -313,20 +308,18 @@ class Layout:
         for bound in bounds:
             own, outcome, conditions = _block_of(bound)
             shares = [form.share_of for form in bound.forms] if isinstance(bound, BoundTable) else []
-            blocks["k0"].append(len(about))
-            blocks["c0"].append(len(columns))
+            first, first_condition = len(columns), len(about)
             columns += own
-            blocks["c1"].append(len(columns))
+            last = len(columns)
             about += [kind for kind, _ in conditions]
             which += [index for _, index in conditions]
-            blocks["k1"].append(len(about))
-            blocks["kind"].append(_kind(bound))
             # Groups and cells carry the base inside their own columns.
             with_base = bool(bound.base) and isinstance(bound, BoundModel | BoundCorrelation)
-            blocks["base"].append(len(columns) if with_base else -1)
+            base = len(columns) if with_base else -1
             columns += [bound.base] if with_base else []
-            blocks["outcome"].append(len(columns) if outcome is not None else -1)
+            place = len(columns) if outcome is not None else -1
             columns += [outcome] if outcome is not None else []
+            blocks.append((_kind(bound), base, place, first, last, first_condition, len(about), entries))
             known: dict[Column, int] = {}
             for share in shares:
                 if share is not None and share not in known:
@@ -334,19 +327,10 @@ class Layout:
                     columns.append(share)
             share_of += [known[share] if share is not None else -1 for share in shares]
             share_of += [-1] * (len(conditions) - len(shares))
-            blocks["entry"].append(entries)
             entries += len(own) ** 2 if isinstance(bound, BoundModel) else 0
-        whole = {name: np.array(values, dtype=np.int64) for name, values in blocks.items()}
         plan = kernels.Plan(
             Columns.laid_out(columns),
-            whole["kind"],
-            whole["base"],
-            whole["outcome"],
-            whole["c0"],
-            whole["c1"],
-            whole["k0"],
-            whole["k1"],
-            whole["entry"],
+            *np.array(blocks, dtype=np.int64).reshape(-1, 8).T.copy(),
             np.array(about, dtype=np.int64),
             np.array(which, dtype=np.int64),
             np.array(share_of, dtype=np.int64),

@@ -142,7 +142,7 @@ class Polr(Method):
 
 @stored("class-shares")
 @dataclass(frozen=True, eq=False)
-class ClassShares(Conditional):
+class ClassShares(model_matrix.OfDesign):
     """Shares of the levels that are a softmax of linear predictions."""
 
     design: model_matrix.Design
@@ -150,11 +150,6 @@ class ClassShares(Conditional):
     there: Array
     converged: bool = True
     unordered: bool = False
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -181,18 +176,13 @@ class ClassShares(Conditional):
 
 @stored("ordered-shares")
 @dataclass(frozen=True, eq=False)
-class OrderedShares(Conditional):
+class OrderedShares(model_matrix.OfDesign):
     """Shares of ordered levels: thresholds on one linear prediction."""
 
     design: model_matrix.Design
     cuts: Floats
     slopes: Floats
     there: Array
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw levels by inverse transform, block by block."""
@@ -251,18 +241,13 @@ class Poisson(Method):
 
 @stored("poisson-law")
 @dataclass(frozen=True, eq=False)
-class PoissonLaw(Conditional):
+class PoissonLaw(model_matrix.OfDesign):
     """Poisson counts around a log-linear mean."""
 
     design: model_matrix.Design
     beta: Floats
     most: float
     spread: float
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     @property
     def notes(self) -> tuple[str, ...]:

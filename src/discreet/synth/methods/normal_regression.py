@@ -13,7 +13,7 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
-from discreet.synth.methods.model_matrix import Design, squarable
+from discreet.synth.methods.model_matrix import Design, OfDesign, squarable
 from discreet.synth.saved_models import stored
 
 
@@ -134,7 +134,7 @@ class Norm(Method):
 
 @stored("normal-law")
 @dataclass(frozen=True, eq=False)
-class NormalLaw(Conditional):
+class NormalLaw(OfDesign):
     """Normal around a linear prediction, after a transformation."""
 
     design: Design
@@ -142,11 +142,6 @@ class NormalLaw(Conditional):
     sigma: float
     transform: str
     shift: float
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     def predict(self, predictors: Sequence[Variable]) -> Floats:
         """Return the linear predictions, block by block."""

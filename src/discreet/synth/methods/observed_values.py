@@ -239,26 +239,6 @@ class ObservedShares(Conditional):
 
 
 @dataclass(frozen=True)
-class Nested(Method):
-    """Draw from the records with the same value of one other column, of which this one is a finer version.
-
-    Parameters
-    ----------
-    within
-        The coarser column.
-    """
-
-    name = "nested"
-    gives_observed_values = True
-    proper_by: ClassVar[ProperBy] = "cells"
-    within: ColumnName = ""
-
-    def fit(self, task: Task) -> CellDonors:
-        """Group the records by the coarser column."""
-        return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
-
-
-@dataclass(frozen=True)
 class Satcat(Method):
     """Draw from the records that agree on all predictors: the saturated model of categories."""
 
@@ -269,6 +249,20 @@ class Satcat(Method):
     def fit(self, task: Task) -> CellDonors:
         """Group the records by all predictors."""
         return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
+
+
+@dataclass(frozen=True)
+class Nested(Satcat):
+    """Draw from the records with the same value of one other column, of which this one is a finer version.
+
+    Parameters
+    ----------
+    within
+        The coarser column.
+    """
+
+    name = "nested"
+    within: ColumnName = ""
 
 
 @stored("cell-donors")

@@ -148,8 +148,7 @@ def choose_order(
             if free
             else np.zeros((0, 0))
         )
-        walk = _tree_walk if by == "dependence-tree" else _greedy
-        chosen, rows = walk(information, free)
+        chosen, rows = _by_information(information, free, tree=by == "dependence-tree")
     first = [*constant, *(name for name in fixed_first if name not in constant)]
     order = (*first, *chosen, *(name for name in fixed_last if name not in constant))
     blocks = links.blocks([name for name in names if name not in constant], block_threshold)
@@ -233,52 +232,30 @@ def _fineness(column: pl.Series) -> int:
     return min(levels, _MANY_VALUES) if column.dtype.is_numeric() or column.dtype.is_temporal() else levels
 
 
-def _tree_walk(information: Floats, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Build the maximal dependence tree by growing it from its most connected column, strongest link first."""
+def _by_information(
+    information: Floats, free: Sequence[str], *, tree: bool
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Start with the most connected column and add the one with the strongest link to those already there.
+
+    Along a ``tree`` that is the link to one of them, which makes the maximal dependence tree; otherwise the links to
+    all of them are added up.
+    """
     if len(free) < 2:
         return list(free), []
-    start = int(information.sum(axis=1).argmax())
-    there, rows = (
-        [start],
-        [{"step": 1, "column": free[start], "information": None, "parent": None, "chosen": True}],
-    )
-    reach, parent = information[start].copy(), np.full(len(free), start)
-    reach[start] = -1.0
+    there, rows = [int(information.sum(axis=1).argmax())], []
+    links, parent = information[there[0]].copy(), np.full(len(free), there[0])
+    links[there] = -np.inf
+    rows.append({"step": 1, "column": free[there[0]], "information": None})
+    rows[0] |= {"parent": None, "chosen": True} if tree else {"chosen": True}
     while len(there) < len(free):
-        best = int(reach.argmax())
-        rows.append(
-            {
-                "step": len(there) + 1,
-                "column": free[best],
-                "information": float(reach[best]),
-                "parent": free[int(parent[best])],
-                "chosen": True,
-            }
-        )
+        best = int(links.argmax())
+        rows.append({"step": len(there) + 1, "column": free[best], "information": float(links[best])})
+        rows[-1] |= {"parent": free[int(parent[best])], "chosen": True} if tree else {"chosen": True}
         there.append(best)
-        nearer = information[best] > reach
-        nearer[there] = False
-        reach[nearer], parent[nearer] = information[best][nearer], best
-        reach[best] = -1.0
-    return [free[at] for at in there], rows
-
-
-def _greedy(information: Floats, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Add the column about which those already there say most, all together."""
-    if len(free) < 2:
-        return list(free), []
-    start = int(information.sum(axis=1).argmax())
-    there, rows = [start], [{"step": 1, "column": free[start], "information": None, "chosen": True}]
-    total = information[start].copy()
-    total[start] = -np.inf
-    while len(there) < len(free):
-        best = int(total.argmax())
-        rows.append(
-            {"step": len(there) + 1, "column": free[best], "information": float(total[best]), "chosen": True}
-        )
-        there.append(best)
-        total += information[best]
-        total[there] = -np.inf
+        nearer = information[best] > links
+        parent[nearer] = best
+        links = np.maximum(links, information[best]) if tree else links + information[best]
+        links[there] = -np.inf
     return [free[at] for at in there], rows
 
 
@@ -347,23 +324,15 @@ class Explained:
         }[criterion]
 
 
+@dataclass(frozen=True, eq=False)
 class Associations:
     """The correlations of all columns, categories as indicators of their most frequent levels."""
 
-    def __init__(
-        self,
-        correlation: Floats,
-        owner: Sequence[str],
-        rows: int,
-        *,
-        constant: set[str],
-        shortened: tuple[str, ...],
-    ) -> None:
-        self.correlation = correlation
-        self.owner = np.array(owner)
-        self.rows = rows
-        self.constant = constant
-        self.shortened = shortened
+    correlation: Floats
+    owner: npt.NDArray[np.str_]
+    rows: int
+    constant: set[str]
+    shortened: tuple[str, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -400,8 +369,8 @@ class Associations:
                 np.column_stack([column.part(rows) for column in columns]) if columns else np.empty((0, 0))
             )
             correlation += block.T @ block / table.height
-        owner = [column.owner for column in columns]
-        return cls(correlation, owner, table.height, constant=constant, shortened=tuple(shortened))
+        owner = np.array([column.owner for column in columns])
+        return cls(correlation, owner, table.height, constant, tuple(shortened))
 
     def is_constant(self, name: str) -> bool:
         """Whether a column has one value only."""
