@@ -6,9 +6,7 @@ levels, and means, spreads and borders of numbers.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -17,6 +15,7 @@ import numpy as np
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.method_cards import method
+from discreet.core.native_libraries import in_threads
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
@@ -558,11 +557,10 @@ class Contest:
         seeds = [int(seed) for seed in stream("trees").integers(2**63, size=trees)]
         votes, asked = np.zeros(total), np.zeros(total)
         forest = []
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-            for tree, share, out in pool.map(grow_one, seeds):
-                forest.append(tree)
-                votes += share
-                asked += out
+        for tree, share, out in in_threads(grow_one, seeds):
+            forest.append(tree)
+            votes += share
+            asked += out
         seen = asked > 0
         says_real = votes[seen] > 0.5 * asked[seen]
         right = says_real == (is_real[seen] == 1)

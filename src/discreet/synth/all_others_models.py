@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -14,7 +12,7 @@ from scipy.special import softmax
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.core.native_libraries import one_thread
+from discreet.core.native_libraries import in_threads
 from discreet.dp.entropy import Stream
 from discreet.synth.all_others_selection import Selector, select
 from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
@@ -463,14 +461,9 @@ def fit_all(
 def _models(
     records: Records, settings: Settings, weights: Floats | None, stream: Stream
 ) -> tuple[dict[str, ColumnModel], list[str]]:
-    # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
-    with (
-        one_thread(),
-        ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
-    ):
-        fitted = list(
-            pool.map(lambda name: _model(records, name, settings, weights, stream(name)), records.modelled)
-        )
+    fitted = list(
+        in_threads(lambda name: _model(records, name, settings, weights, stream(name)), records.modelled)
+    )
     models = {model.name: model for model, _ in fitted}
     return models, [model.name for model, complete in fitted if not complete]
 

@@ -22,7 +22,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
@@ -440,8 +440,6 @@ def columns_of(
     data: Microdata, leave_out: Columns, weights: Weights = "use", *, frame: pl.DataFrame
 ) -> tuple[list[str], dict[str, str]]:
     """Return the columns to synthesize, and those that are left out with the reason; ``frame`` is the file."""
-    if weights not in ("use", "ignore"):
-        raise ParameterError(unknown_name(str(weights), ("use", "ignore"), what="use of weights"))
     left_out = _left_out(data, leave_out)
     left_out |= units_left_out(data, frame, left_out)
     return [name for name in data.columns if name not in left_out], left_out

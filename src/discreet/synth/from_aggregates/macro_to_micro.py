@@ -152,17 +152,7 @@ class MacroToMicro(Synthesizer):
         for name in ("variables", "whole", "rules"):
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, (getattr(self, name),))
-        if self.scenario not in (None, "none", "internal", "external"):
-            raise ParameterError("scenario must be 'none', 'internal', 'external' or left out.")
-        if self.cells not in ("total", "mean"):
-            raise ParameterError("cells must be 'total' or 'mean'.")
-        if self.correlation_of not in ("data", "latent"):
-            raise ParameterError("correlation_of must be 'data' or 'latent'.")
-        if self.repair not in (None, "projection", "reject"):
-            raise ParameterError("repair must be 'projection', 'reject' or left out.")
-        if self.scale not in ("none", "minmax", "standard", "log"):
-            raise ParameterError("scale must be 'none', 'minmax', 'standard' or 'log'.")
-        if self.cv is not None and not (isinstance(self.cv, int | float) and self.cv > 0):
+        if self.cv is not None and not self.cv > 0:
             raise ParameterError("cv must be a number above 0.")
         if self.correlation is not None and self.covariance is not None:
             raise ParameterError("Give either correlation or covariance, not both.")

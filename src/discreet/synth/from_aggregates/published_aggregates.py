@@ -242,46 +242,24 @@ class Knowledge:
     def rows(self, aggregates: Aggregates) -> list[dict[str, Any]]:
         """List the parameters, a row a number."""
         labels = unit_labels(aggregates)
-        rows: list[dict[str, Any]] = [
-            {
-                "unit": label,
-                "variable": None,
-                "family": None,
-                "parameter": "records",
-                "value": float(n),
-                "provenance": source,
-            }
+        names = ("unit", "variable", "family", "parameter", "value", "provenance")
+        rows: list[tuple[Any, ...]] = [
+            (label, None, None, "records", float(n), source)
             for label, n, source in zip(labels, self.records, self.record_sources, strict=True)
         ]
-        for parameter in ("totals", "means", "sds", "zeros"):
-            figures: Figures = getattr(self, parameter)
-            for u, label in enumerate(labels):
-                for d, name in enumerate(aggregates.variables):
-                    if not np.isnan(figures.values[u, d]):
-                        rows.append(
-                            {
-                                "unit": label,
-                                "variable": name,
-                                "family": self.margins[u][d].family,
-                                "parameter": parameter.removesuffix("s")
-                                if parameter != "zeros"
-                                else parameter,
-                                "value": float(figures.values[u, d]),
-                                "provenance": figures.sources[u, d],
-                            }
-                        )
-        for d, name in enumerate(aggregates.variables):
-            rows.append(
-                {
-                    "unit": None,
-                    "variable": name,
-                    "family": self.families[d],
-                    "parameter": "family",
-                    "value": None,
-                    "provenance": self.family_sources[d],
-                }
+        for parameter in ("total", "mean", "sd", "zeros"):
+            figures: Figures = getattr(self, parameter if parameter == "zeros" else f"{parameter}s")
+            for (u, d), value in np.ndenumerate(figures.values):
+                if not np.isnan(value):
+                    family, source = self.margins[u][d].family, figures.sources[u, d]
+                    rows.append((labels[u], aggregates.variables[d], family, parameter, float(value), source))
+        rows += [
+            (None, name, family, "family", None, source)
+            for name, family, source in zip(
+                aggregates.variables, self.families, self.family_sources, strict=True
             )
-        return rows
+        ]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def unit_labels(aggregates: Aggregates) -> list[str]:

@@ -100,7 +100,6 @@ class CrossTab(Target):
         names = (self.variables,) if isinstance(self.variables, str) else tuple(self.variables)
         object.__setattr__(self, "variables", names)
         object.__setattr__(self, "values", _as_tuples(self.values))
-        _check_counted(self.counted, self.name)
 
     def bind(self, codebook: Codebook, n: int) -> BoundTable:
         """Make the table ready to compute."""
@@ -148,9 +147,6 @@ class Frequencies(Target):
     unit: float | None = None
     weight: float = 1.0
     name: str = ""
-
-    def __post_init__(self) -> None:
-        _check_counted(self.counted, self.name)
 
     def bind(self, codebook: Codebook, n: int) -> BoundTable:
         """Make the distribution ready to compute."""
@@ -318,12 +314,6 @@ def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) 
         raise ParameterError(
             f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
         )
-
-
-def _check_counted(counted: str, name: str) -> None:
-    known = ("counts", "proportions", "row_proportions")
-    if counted not in known:
-        raise ParameterError(f"In the table '{name}': {unknown_name(counted, known, what='way of counting')}")
 
 
 def _as_tuples(values: Any) -> Any:

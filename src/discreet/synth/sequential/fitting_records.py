@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats, Integers
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, Rows, Variable, columns_named
@@ -202,12 +202,6 @@ _LARGE_DESIGN_EFFECT = 3.0
 
 def weight_use(options: Sequential, data: Microdata) -> str:
     """Say what becomes of the survey weights; ``none`` where the file has none."""
-    if options.weights not in ("use", "regenerate", "synthesize", "ignore"):
-        raise ParameterError(
-            unknown_name(
-                str(options.weights), ("use", "regenerate", "synthesize", "ignore"), what="use of weights"
-            )
-        )
     return options.weights if data.roles.weight else "none"
 
 

@@ -5,10 +5,8 @@ Of records, it is one chain of steps a stratum; of units, a synthesis of units a
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
-from discreet.core.native_libraries import one_thread
+from discreet.core.native_libraries import in_threads, one_thread
 from discreet.core.progress import track
 from discreet.dp.entropy import Stream
 from discreet.expressions import parse
@@ -268,13 +266,8 @@ class Refit:
                 for step in self.plan.steps
                 if not isinstance(step.method, Keep | Stratum)
             ]
-        # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
-        with (
-            one_thread(),
-            ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
-        ):
-            work = pool.map(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
-            fitted = list(track(work, total=len(jobs), description="Fitting columns", progress=progress))
+        work = in_threads(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
+        fitted = list(track(work, total=len(jobs), description="Fitting columns", progress=progress))
         return [tuple(step for at, step in fitted if at == number) for number in range(len(self.strata.rows))]
 
 
