@@ -277,8 +277,7 @@ class Leaves:
         before = np.append(0.0, ends)
         low, high = before[self.starts[leaves]], before[self.starts[leaves + 1]]
         at = np.searchsorted(ends, low + rng.random(len(leaves)) * (high - low), side="right")
-        found: Codes = self.rows[np.clip(at, self.starts[leaves], self.starts[leaves + 1] - 1)]
-        return found
+        return np.asarray(self.rows[np.clip(at, self.starts[leaves], self.starts[leaves + 1] - 1)])
 
     def numbers(self, number: int, leaves: Integers, rng: np.random.Generator) -> Floats:
         """Draw a number for each leaf: normal or uniform within its borders."""

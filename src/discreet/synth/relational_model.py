@@ -528,8 +528,7 @@ def chosen_parents(
 
 def _gap(codes: Integers, aim: Floats) -> Floats:
     """Say how many parents too many (or too few) each class has."""
-    found: Floats = np.bincount(codes.ravel(), minlength=len(aim)) - aim
-    return found
+    return np.asarray(np.bincount(codes.ravel(), minlength=len(aim)) - aim)
 
 
 def _cells(family: Family, drawn: pl.Series) -> tuple[Integers, Floats]:

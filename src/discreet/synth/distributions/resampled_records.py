@@ -523,5 +523,4 @@ def _majority(column: pl.Series, near: Integers) -> Integers:
     for place in range(listed.shape[1]):
         votes += listed == listed[:, place : place + 1]
     votes[near < 0] = 0
-    chosen: Integers = near[np.arange(len(near)), votes.argmax(axis=1)]
-    return chosen
+    return np.asarray(near[np.arange(len(near)), votes.argmax(axis=1)])

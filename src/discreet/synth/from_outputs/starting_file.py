@@ -83,8 +83,7 @@ def started(
     for bound in bounds:
         if isinstance(bound, BoundModel) and bound.family == "linear":
             _lay_outcome(codebook, bound, file, random)
-    shuffled: Floats = file[random.permutation(n)]
-    return shuffled
+    return np.asarray(file[random.permutation(n)])
 
 
 def _fitted(component: table_conditions.Component, place: int, n: int) -> Floats:

@@ -234,8 +234,7 @@ class ObservedShares(Conditional):
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw values by inverse transform."""
         at = intervals(np.asarray(self.mass, dtype=np.float64), rng.random(size) * self.mass[-1])
-        drawn: Array = self.values[np.minimum(at, len(self.values) - 1)]
-        return drawn
+        return np.asarray(self.values[np.minimum(at, len(self.values) - 1)])
 
 
 @dataclass(frozen=True)

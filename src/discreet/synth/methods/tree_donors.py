@@ -204,8 +204,7 @@ class TreeDonors(Conditional):
         """Drop the records down the tree and borrow a value in each leaf."""
         leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
         # The values of a leaf lie side by side, so that one look finds the drawn one.
-        drawn: Array = self.values[self.tree.rows][self.tree.places(leaves, rng)]
-        return drawn
+        return np.asarray(self.values[self.tree.rows][self.tree.places(leaves, rng)])
 
 
 @stored("forest-donors")
@@ -219,8 +218,7 @@ class ForestDonors(Conditional):
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop each record down one of the trees and borrow a value there."""
         columns = self.forest.trees[0].n_columns
-        drawn: Array = self.values[self.forest.draw(code_table(predictors, size, columns), rng)]
-        return drawn
+        return np.asarray(self.values[self.forest.draw(code_table(predictors, size, columns), rng)])
 
 
 def _outcome(target: Variable, groups: int) -> tuple[Array, int, Floats | None]:
@@ -251,8 +249,7 @@ def _ranked(values: Floats) -> Floats:
     """Replace numbers by their ranks, brought to mean 0 and variance 1."""
     ranks = rankdata(values)
     spread = ranks.std()
-    standardized: Floats = (ranks - ranks.mean()) / (spread if spread > 0 else 1.0)
-    return standardized
+    return np.asarray((ranks - ranks.mean()) / (spread if spread > 0 else 1.0))
 
 
 # Leaves whose rare values come from larger groups: who is alone with a value in a leaf lends it to nobody there.
@@ -280,8 +277,7 @@ class SharedDonors(Conditional):
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop the records down the tree, and borrow a value from the leaf or from a group around it."""
         leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
-        drawn: Array = self.values[self.groups.donors(leaves.astype(np.int64), rng)]
-        return drawn
+        return np.asarray(self.values[self.groups.donors(leaves.astype(np.int64), rng)])
 
 
 @stored("donor-groups")
@@ -333,8 +329,7 @@ class Groups:
             self.ends, before[first] + rng.random(len(leaves)) * (before[last] - before[first]), side="right"
         )
         # Rounding may carry a draw past the end of its group.
-        found: Integers = self.rows[np.clip(place, first, last - 1)]
-        return found
+        return np.asarray(self.rows[np.clip(place, first, last - 1)])
 
 
 def _homes(tree: Tree, shared_by: int) -> Integers:
