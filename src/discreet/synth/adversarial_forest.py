@@ -21,6 +21,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
+from discreet.numerics.alias_tables import drawn_places, places_within
 from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.numerics.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
@@ -259,8 +260,7 @@ class Leaves:
         upto = np.cumsum(mass)
         if not upto[-1] > 0:
             return np.empty(0, dtype=np.int64)
-        found = np.searchsorted(upto, rng.random(n) * upto[-1], side="right")
-        return np.asarray(np.minimum(found, len(mass) - 1), dtype=np.int64)
+        return drawn_places(upto, n, rng)
 
     def likely(self, category: int, wanted: Flags) -> Floats:
         """Return the share of the records of each leaf whose code is one of those wanted."""
@@ -274,10 +274,8 @@ class Leaves:
     def donors(self, leaves: Integers, rng: np.random.Generator, only: Floats | None = None) -> Codes:
         """Draw a real record of each leaf, of those that count where only some do."""
         ends = np.cumsum(self.counted if only is None else self.counted * only)
-        before = np.append(0.0, ends)
-        low, high = before[self.starts[leaves]], before[self.starts[leaves + 1]]
-        at = np.searchsorted(ends, low + rng.random(len(leaves)) * (high - low), side="right")
-        return np.asarray(self.rows[np.clip(at, self.starts[leaves], self.starts[leaves + 1] - 1)])
+        share = rng.random(len(leaves))
+        return np.asarray(self.rows[places_within(ends, self.starts[leaves], self.starts[leaves + 1], share)])
 
     def numbers(self, number: int, leaves: Integers, rng: np.random.Generator) -> Floats:
         """Draw a number for each leaf: normal or uniform within its borders."""
@@ -527,9 +525,7 @@ class Contest:
     def _rows(self, rng: np.random.Generator) -> Integers:
         if self.weights is None:
             return rng.integers(self.rows, size=self.rows)
-        upto = np.cumsum(self.weights)
-        found = np.searchsorted(upto, rng.random(self.rows) * upto[-1], side="right")
-        return np.asarray(np.minimum(found, self.rows - 1), dtype=np.int64)
+        return drawn_places(np.cumsum(self.weights), self.rows, rng)
 
     def _grown(self, others: Array, trees: int, min_leaf: int, stream: Stream) -> tuple[list[Tree], float]:
         """Grow a forest on real and other records; say how often it is right on those a tree was not grown on."""

@@ -21,6 +21,7 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.alias_tables import drawn_places
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like
 from discreet.synth.whole_records import Weights, columns_of, weights_of
@@ -105,9 +106,7 @@ class FittedDraws(Fitted):
     def _places(self, n: int, rng: np.random.Generator) -> Integers:
         if self.weights is None:
             return rng.integers(self.frame.height, size=n)
-        upto = np.cumsum(self.weights)
-        at = np.searchsorted(upto, rng.random(n) * upto[-1], side="right")
-        return np.asarray(np.minimum(at, len(upto) - 1), dtype=np.int64)
+        return drawn_places(np.cumsum(self.weights), n, rng)
 
 
 def _taken(data: Microdata, leave_out: Columns, weights: Weights, *, together: bool) -> FittedDraws:

@@ -29,7 +29,16 @@ from discreet.dp.entropy import Stream
 from discreet.engine.counting_kernels import place_among
 from discreet.microdata import Microdata
 from discreet.synth.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers, is_numeric, listed
+from discreet.synth.column_forms import (
+    as_numbers,
+    check_named,
+    decimals_of,
+    from_numbers,
+    is_numeric,
+    listed,
+    places_among,
+    plain_text,
+)
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 
@@ -96,7 +105,7 @@ class Attribute:
     def encode_small(self, series: pl.Series) -> npt.NDArray[np.integer[Any]]:
         """Return the codes in the smallest type that holds them; sums and products of them do not fit into it."""
         if self.levels is not None:
-            values = _plain(series)
+            values = plain_text(series)
             if len(values) >= _MANY and (keys := _hashes(self.levels, values)) is not None:
                 found = np.empty(len(values), dtype=self.small_type)
                 if place_among(values.hash().to_numpy(), keys, found) and not self.has_missing:
@@ -188,7 +197,7 @@ def observed_attribute(
     there = series.drop_nulls()
     distinct = there.n_unique()
     if not is_numeric(series.dtype) or distinct <= threshold:
-        plain = _plain(there)
+        plain = plain_text(there)
         plain = plain.drop_nans() if plain.dtype.is_float() else plain
         levels = plain.unique().sort().rename("level")
         if isinstance(series.dtype, pl.Enum):
@@ -297,8 +306,7 @@ def _places(levels: pl.Series, values: pl.Series) -> pl.Series:
     """The place of every value among the levels; null where it is none of them."""
     if levels.dtype == pl.String and values.dtype == pl.String and not levels.null_count():
         return values.cast(pl.Enum(levels), strict=False).to_physical()
-    keyed = pl.DataFrame({"level": levels, "code": np.arange(len(levels), dtype=np.uint32)})
-    return values.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["code"]
+    return places_among(values, levels)
 
 
 def _hashes(levels: pl.Series, values: pl.Series) -> Any:
@@ -310,10 +318,6 @@ def _hashes(levels: pl.Series, values: pl.Series) -> Any:
         return None
     keys = levels.hash().to_numpy()
     return keys if len(np.unique(keys)) == len(keys) else None
-
-
-def _plain(series: pl.Series) -> pl.Series:
-    return series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
 
 
 # What private generators are told of their columns: which ones, in which declared bins, and at what price.

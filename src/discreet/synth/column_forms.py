@@ -59,7 +59,8 @@ class CategoryForm:
         cls, series: pl.Series, *, ordered: bool = False, missing: bool = False, extra: Sequence[Any] = ()
     ) -> CategoryForm:
         """Read the form off a column; ``extra`` are levels that rules may bring in."""
-        plain = _plain(series)
+        # Polars might take the name of a column for a pattern (``^a$``).
+        plain = plain_text(series.rename("level"))
         levels = plain.drop_nulls().unique().sort()
         seen = levels.to_list()
         fresh = [value for value in dict.fromkeys(extra) if value is not None and value not in seen]
@@ -91,10 +92,8 @@ class CategoryForm:
 
     def codes(self, series: pl.Series) -> Codes:
         """Return the code of every value."""
-        keyed = pl.DataFrame({"level": self.levels, "code": np.arange(len(self.levels), dtype=np.int32)})
-        found = _plain(series).to_frame("level").join(keyed, on="level", how="left", maintain_order="left")
-        last = len(self.levels) if self.has_missing else None
-        codes = found["code"].fill_null(last) if last is not None else found["code"]
+        codes = places_among(plain_text(series), self.levels)
+        codes = codes.fill_null(len(self.levels)) if self.has_missing else codes
         if codes.null_count():
             raise ColumnError(
                 f"Column '{self.name}' has values that were not there when the model was fitted. "
@@ -324,10 +323,21 @@ def decimals_of(values: Floats, *, single: bool = False) -> int | None:
     return places
 
 
-def _plain(series: pl.Series) -> pl.Series:
-    """Take a category for its text; without its name, which Polars might take for a pattern (``^a$``)."""
-    series = series.rename("level")
+def plain_text(series: pl.Series) -> pl.Series:
+    """Take a category for its text."""
     return series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+
+
+def places_among(values: pl.Series, levels: pl.Series) -> pl.Series:
+    """The place of every value among levels of its type; null where it is none of them.
+
+    Examples
+    --------
+    >>> places_among(pl.Series(["b", None, "c"]), pl.Series(["a", "b"])).to_list()
+    [1, None, None]
+    """
+    keyed = pl.DataFrame({"level": levels, "place": np.arange(len(levels))})
+    return values.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["place"]
 
 
 def _as_levels(values: Sequence[Any], dtype: pl.DataType, name: str) -> pl.Series:

@@ -19,6 +19,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.saved_models import stored
 
@@ -229,9 +230,7 @@ def drawn_households(
     for place, cell in enumerate(cells):
         wanted = cell.number * scale
         number = int(np.floor(wanted + (rng.random() if scale != 1.0 else 0.5)))
-        upto = np.cumsum(cell.chances)
-        at = np.searchsorted(upto, rng.random(number) * upto[-1], side="right")
-        donors.append(cell.donors[np.minimum(at, len(cell.donors) - 1)])
+        donors.append(cell.donors[drawn_places(np.cumsum(cell.chances), number, rng)])
         places.append(np.full(number, place))
     return np.concatenate(donors), np.concatenate(places)
 

@@ -26,7 +26,7 @@ from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import graphical_model
 from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of
-from discreet.synth.column_forms import as_numbers, listed
+from discreet.synth.column_forms import as_numbers, listed, plain_text
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
@@ -369,9 +369,7 @@ class Condition:
     def holds(self, values: pl.Series) -> Flags:
         """Whether values meet it; missing ones never do."""
         if self.levels is not None:
-            text = isinstance(values.dtype, pl.Categorical | pl.Enum)
-            plain = values.cast(pl.String) if text else values
-            return plain.is_in(self.levels.implode()).fill_null(False).to_numpy()
+            return plain_text(values).is_in(self.levels.implode()).fill_null(False).to_numpy()
         assert self.bounds is not None
         return as_numbers(values).is_between(*self.bounds).fill_null(False).to_numpy()
 

@@ -26,6 +26,7 @@ from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.codes import CodedColumns
 from discreet.synth.binned_columns import (
     Attribute,
@@ -339,6 +340,4 @@ class FittedCells(Fitted):
             return self.box.frame(self.drawn[:n], stream)
         assert self.counts is not None
         weights = self.counts if self.counts.sum() > 0 else np.ones_like(self.counts)
-        ends = np.cumsum(weights)
-        cells = np.searchsorted(ends, stream("cells").random(n) * ends[-1], side="right")
-        return self.box.frame(np.minimum(cells, len(ends) - 1), stream)
+        return self.box.frame(drawn_places(np.cumsum(weights), n, stream("cells")), stream)

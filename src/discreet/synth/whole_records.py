@@ -342,7 +342,7 @@ def _asks_missing(asked: Any) -> bool:
 
 def _as_asked(series: pl.Series, asked: Any) -> Flags:
     """Say of each value whether it is one of those asked for."""
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    plain = column_forms.plain_text(series)
     try:
         if isinstance(asked, tuple) and len(asked) == 2:
             found = plain.is_between(asked[0], asked[1]).fill_null(False)

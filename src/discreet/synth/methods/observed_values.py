@@ -16,6 +16,7 @@ import polars as pl
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, ColumnName, Public
 from discreet.core.errors import ColumnError
+from discreet.numerics.alias_tables import places_within
 from discreet.numerics.trees.walk_kernels import intervals
 from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
@@ -324,9 +325,7 @@ class Cells:
         low, high = self.starts[cells], self.starts[cells + 1]
         if self.mass is None:
             return self.donors[low + (rng.random(len(cells)) * (high - low)).astype(np.int64)]
-        below = np.where(low > 0, self.mass[low - 1], 0.0)
-        aim = below + rng.random(len(cells)) * (self.mass[high - 1] - below)
-        return self.donors[np.clip(np.searchsorted(self.mass, aim, side="right"), low, high - 1)]
+        return self.donors[places_within(self.mass, low, high, rng.random(len(cells)))]
 
 
 def resampled_within(predictors: Sequence[Variable], rng: np.random.Generator) -> Array:

@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, Between
 from discreet.core.errors import ParameterError
+from discreet.numerics.alias_tables import places_within
 from discreet.numerics.trees.conditional_inference import grow_conditional
 from discreet.numerics.trees.forest import Forest, grow_forest
 from discreet.numerics.trees.growing import grow_classification, grow_regression
@@ -323,13 +324,8 @@ class Groups:
         """Draw a training row for each leaf number: a group first, and then somebody of it."""
         at = np.searchsorted(self.chances, leaves + rng.random(len(leaves)), side="right")
         group = self.options[np.minimum(at, len(self.options) - 1)]
-        before = np.append(0.0, self.ends)
-        first, last = self.starts[group], self.starts[group + 1]
-        place = np.searchsorted(
-            self.ends, before[first] + rng.random(len(leaves)) * (before[last] - before[first]), side="right"
-        )
-        # Rounding may carry a draw past the end of its group.
-        return np.asarray(self.rows[np.clip(place, first, last - 1)])
+        share = rng.random(len(leaves))
+        return self.rows[places_within(self.ends, self.starts[group], self.starts[group + 1], share)]
 
 
 def _homes(tree: Tree, shared_by: int) -> Integers:

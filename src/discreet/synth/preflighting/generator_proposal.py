@@ -11,6 +11,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.io.column_types import parsed
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import plain_text
 from discreet.synth.methods.method import Method
 from discreet.synth.methods.observed_values import Collinear, Near
 from discreet.synth.preflighting.preflight_findings import Finding
@@ -338,7 +339,7 @@ def _codes(accepted: Sequence[Finding]) -> dict[str, list[Any]]:
 
 
 def _has(series: pl.Series, codes: Sequence[Any]) -> pl.Series:
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    plain = plain_text(series)
     return plain.is_in(pl.Series(codes, strict=False).cast(plain.dtype).implode()).fill_null(False)
 
 
