@@ -106,8 +106,7 @@ class AIM(_FromMargins):
         self, file: Prepared, alone: Alone, rho: float, stream: Stream
     ) -> tuple[Sequence[Clique], GraphicalModel]:
         """Choose tables where the model is worst, round by round."""
-        limits = Limits(self.order, self.max_cells, self.max_seconds)
-        return measured_where_worst(file, alone, rho, limits, stream)
+        return measured_where_worst(file, alone, rho, self, stream)
 
 
 # Rounds of choosing a table where the model is worst, counting it with noise, and fitting the model again.
@@ -123,15 +122,6 @@ _DRAWN = 100_000
 _MEAN_SIZE = math.sqrt(2 / math.pi)  # of standard normal noise
 _HIDDEN = 0.1  # of the spread: what is left of noise on an empty cell once negative counts are gone
 _A_SECOND = 25e6  # cells visited or numbers drawn, about what an ordinary core does
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How many columns a table has at most, how many cells the model, and about how many seconds it may take."""
-
-    order: int
-    cells: int
-    seconds: float
 
 
 @dataclass
@@ -157,11 +147,11 @@ def smallest_share(rho: float, columns: int) -> float:
 
 
 def measured_where_worst(
-    file: Prepared, alone: Alone, rho: float, limits: Limits, stream: Stream
+    file: Prepared, alone: Alone, rho: float, plan: AIM, stream: Stream
 ) -> tuple[list[Clique], GraphicalModel]:
     """Choose and count tables for rho, and give them with the model fitted to all of them."""
     state = _Knowledge(file, alone)
-    counts = _candidates(alone, limits)
+    counts = _candidates(alone, plan)
     reach = max(weight for weight, _ in counts.values())
     budget = _Budget(rho, rho / (_ROUNDS_A_COLUMN * len(alone.sizes)))
     chosen: list[Clique] = []
@@ -169,10 +159,10 @@ def measured_where_worst(
     work = 0.0
     words = stream.words("tables")
     for number in itertools.count():
-        done = number > 0 and work * (number + 1) / number > limits.seconds * _A_SECOND
+        done = number > 0 and work * (number + 1) / number > plan.max_seconds * _A_SECOND
         share = budget.taken(last=done)
         variance = variance_of((1 - _CHOICE) * share, 1, file.most)
-        open_ = _within(counts, state, model, limits.cells, used=1 - budget.left / rho)
+        open_ = _within(counts, state, model, plan.max_cells, used=1 - budget.left / rho)
         drawn = model.drawn(_DRAWN, stream("drawn", str(number)))
         expected = {
             columns: graphical_model.counted(columns, drawn, alone.sizes).astype(np.float64)
@@ -246,13 +236,13 @@ class _Knowledge:
         return GraphicalModel.fitted(tree, sizes, targets, walks, zeros)
 
 
-def _candidates(alone: Alone, limits: Limits) -> dict[Clique, tuple[int, Integers]]:
+def _candidates(alone: Alone, plan: AIM) -> dict[Clique, tuple[int, Integers]]:
     """Tables that may be chosen, each with its weight and its true counts; the counts never leave the rounds.
 
     The weight is how many columns a table shares with the tables one wants to be right, which are all of that order.
     """
     many = len(alone.sizes)
-    order = min(limits.order, many)
+    order = min(plan.order, many)
     found: dict[Clique, tuple[int, Integers]] = {}
     for size in range(2, order + 1):
         # Every set of as many columns is alike: the weight depends on the number of columns alone.
@@ -262,11 +252,11 @@ def _candidates(alone: Alone, limits: Limits) -> dict[Clique, tuple[int, Integer
         )
         for columns in itertools.combinations(range(many), size):
             cells = math.prod(alone.sizes[column] for column in columns)
-            if cells <= limits.cells:
+            if cells <= plan.max_cells:
                 found[columns] = weight, graphical_model.counted(columns, alone.codes, alone.sizes)
     if not found:
         raise ParameterError(
-            f"Every table would pass max_cells={limits.cells:,}. Raise it, or declare fewer levels."
+            f"Every table would pass max_cells={plan.max_cells:,}. Raise it, or declare fewer levels."
         )
     return found
 

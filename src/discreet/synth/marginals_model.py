@@ -224,6 +224,21 @@ class Prepared:
             "counts as public",
         )
 
+    def fitted(
+        self, kind: type[FittedMarginals], data: Microdata, alone: Alone, chosen: Sequence[Any], model: Any
+    ) -> FittedMarginals:
+        """Put a fitted model together."""
+        return kind(
+            empty_like(data, self.frame, levels_of(self.attributes)),
+            max(round(alone.records), 1),
+            attributes=self.attributes,
+            groupings=alone.groupings,
+            chosen=chosen,
+            model=model,
+            impossible=self.impossible,
+            left_out=self.left_out,
+        )
+
 
 def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
     """Read a file as codes; everything that can be refused is refused here, before a budget is touched."""
@@ -434,10 +449,7 @@ def found(combinations: Sequence[Combination], frame: pl.DataFrame) -> Flags:
     met = np.zeros(frame.height, dtype=bool)
     columns = frame.get_columns()
     for combination in combinations:
-        every = np.ones(frame.height, dtype=bool)
-        for condition in combination:
-            every &= condition.holds(columns[condition.column])
-        met |= every
+        met |= np.logical_and.reduce([one.holds(columns[one.column]) for one in combination])
     return met
 
 
@@ -458,16 +470,7 @@ class _FromMargins(_Counted):
     ) -> FittedMarginals:
         """Choose and count tables, and fit a model to them."""
         chosen, model = self.measured(file, alone, rho, stream)
-        return FittedMarginals(
-            empty_like(data, file.frame, levels_of(file.attributes)),
-            max(round(alone.records), 1),
-            attributes=file.attributes,
-            groupings=alone.groupings,
-            chosen=chosen,
-            model=model,
-            impossible=file.impossible,
-            left_out=file.left_out,
-        )
+        return file.fitted(FittedMarginals, data, alone, chosen, model)
 
 
 def allowed_cells(

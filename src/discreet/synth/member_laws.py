@@ -75,8 +75,6 @@ class Classing:
         if negative.any():
             cuts = weighted_quantiles(numbers[negative], weights[negative], np.arange(1, 11) / 10)
             breaks += [float(numbers[negative].min()) - 1e-9, *np.unique(cuts).tolist()]
-        zero_at = -1
-        has_zero = bool((there & (numbers == 0)).any())
         if positive.any():
             cuts = np.unique(weighted_quantiles(numbers[positive], weights[positive], np.asarray(shares)))
             if not breaks or breaks[-1] < 0:
@@ -84,13 +82,10 @@ class Classing:
             breaks += cuts.tolist()
         ends = np.unique(np.array(breaks)) if breaks else np.empty(0)
         count = max(len(ends) - 1, 0)
-        if has_zero:
-            zero_at = count
-            count += 1
-        missing = -1
-        if not there.all():
-            missing = count
-            count += 1
+        has_zero, gaps = bool((there & (numbers == 0)).any()), not there.all()
+        zero_at = count if has_zero else -1
+        missing = count + has_zero if gaps else -1
+        count += has_zero + gaps
         return cls(
             series.name, series.dtype, pl.Series("level", [], dtype=pl.String), ends, zero_at, missing, count
         )

@@ -27,12 +27,10 @@ from discreet.dp.entropy import Stream
 from discreet.dp.noisy_gradients import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
-from discreet.synth.binned_columns import levels_of
 from discreet.synth.deep_model import check_shape
 from discreet.synth.graphical_model import on_simplex, variance_of
 from discreet.synth.marginals_model import ALONE, Alone, FittedMarginals, Prepared, _Counted
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import empty_like
 
 _ROOM = 19  # powers of two of noise that the samplers can draw
 _FINE = 13  # powers of two between a step and the longest gradient
@@ -164,16 +162,8 @@ class _PrivateNetwork(_Counted):
             weights = gan.weights()
         if not all(np.isfinite(own).all() for own in weights.values()):
             raise ParameterError(f"Training of {self.name} broke down. Lower learning_rate.")
-        return FittedPrivateNetwork(
-            empty_like(data, file.frame, levels_of(file.attributes)),
-            max(round(alone.records), 1),
-            attributes=file.attributes,
-            groupings=alone.groupings,
-            chosen=[],
-            model=GroupNetwork(asdict(shape), weights, tuple(alone.sizes)),
-            impossible=file.impossible,
-            left_out=file.left_out,
-        )
+        model = GroupNetwork(asdict(shape), weights, tuple(alone.sizes))
+        return file.fitted(FittedPrivateNetwork, data, alone, [], model)
 
     def _train(
         self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream, *, progress: bool

@@ -38,9 +38,10 @@ def types_and_levels(look: Look) -> list[Finding]:
         series = look.frame[name]
         given = look.codebook.get(name, {}).get("kind")
         if series.null_count() == look.rows:
-            found.append(_all_missing(name))
+            evidence, action = {"missing_share": 1.0}, "leave out and put back all missing"
+            found.append(Finding("all-missing", (name,), evidence, "high", action))
         elif look.distinct[name] == 1:
-            found.append(_constant(name))
+            found.append(Finding("constant", (name,), {"distinct": 1}, "high", "repeat the value"))
         elif given == "identifier" or _is_unique(look, series):
             found.append(_identifier(look, series, declared=given == "identifier"))
         elif series.dtype == pl.String:
@@ -82,16 +83,6 @@ def _identifier(look: Look, series: pl.Series, *, declared: bool) -> Finding:
         "high" if sure else "low",
         "leave out: it names records" if sure else "leave it out if it is a number of a person",
         reversible=False,
-    )
-
-
-def _constant(name: str) -> Finding:
-    return Finding("constant", (name,), {"distinct": 1}, "high", "repeat the value")
-
-
-def _all_missing(name: str) -> Finding:
-    return Finding(
-        "all-missing", (name,), {"missing_share": 1.0}, "high", "leave out and put back all missing"
     )
 
 
