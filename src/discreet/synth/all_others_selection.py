@@ -19,7 +19,6 @@ from discreet.synth.methods.model_matrix import Design
 
 Selector = Literal["lasso", "ridge-threshold", "aic", "none"]
 
-SELECTORS = ("lasso", "ridge-threshold", "aic", "none")
 _FOLDS = 5
 _ALPHAS = 40
 
@@ -83,7 +82,7 @@ def select(
         used = _cross_validated(whole, folds) if alpha == "cv" else float(alpha)
         # The norm over several indicators of a target grows with their number, and so must its penalty.
         penalty = used if alpha == "cv" else used * np.sqrt(y.shape[1])
-        size = np.abs(_lasso(standard, penalty)).max(axis=1)
+        size = np.abs(_lassos(*_as_records(standard))(penalty)).max(axis=1)
     elif selector == "ridge-threshold":
         used = 0.01 if alpha == "cv" else float(alpha)
         ridge = np.linalg.solve(standard.xx + used * np.eye(len(standard.xx)), standard.xy)
@@ -186,11 +185,6 @@ def _as_records(standard: _Standard) -> tuple[Floats, Floats]:
     rows = (vectors * np.sqrt(np.maximum(values, 0.0))).T * np.sqrt(len(joint))
     width = len(standard.xx)
     return np.asfortranarray(rows[:, :width]), np.asfortranarray(rows[:, width:])
-
-
-def _lasso(standard: _Standard, alpha: float) -> Floats:
-    x, y = _as_records(standard)
-    return _lassos(x, y)(alpha)
 
 
 def _lassos(x: Floats, y: Floats) -> Callable[[float], Floats]:

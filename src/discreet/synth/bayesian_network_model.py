@@ -198,7 +198,6 @@ class CellLaw:
 
 # Which number of its bin does a synthetic record get?
 WithinBin = Literal["uniform", "empirical", "histogram2", "spikes+uniform"]
-WAYS: tuple[WithinBin, ...] = ("uniform", "empirical", "histogram2", "spikes+uniform")
 
 _FINER = 10
 _SPIKE = 0.1
