@@ -15,7 +15,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.native_libraries import in_threads
 from discreet.dp.entropy import Stream
 from discreet.synth.all_others_selection import Selector, select
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, scaled
 from discreet.synth.methods.glm_methods import ClassShares
 from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit
@@ -474,7 +474,7 @@ def _model(
     """Select the predictors of a column, fit it on them, and say whether complete records were enough."""
     others = [other for other in records.modelled if other != name]
     rows, _ = _rows(records, name, others)
-    share = None if weights is None else _scaled(weights[rows])
+    share = None if weights is None else scaled(weights[rows])
     target = _taken(records.scene[name], rows)
     candidates = [_taken(records.scene[other], rows) for other in others]
     chosen = select(
@@ -495,7 +495,7 @@ def _model(
         _taken(records.scene[name], rows),
         [_taken(records.scene[other], rows) for other in given],
         settings,
-        weights=None if weights is None else _scaled(weights[rows]),
+        weights=None if weights is None else scaled(weights[rows]),
         alpha=chosen.alpha,
         rng=rng,
     )
@@ -536,7 +536,3 @@ def _imputed(
 
 def _taken(variable: Variable, rows: Integers) -> Variable:
     return variable if len(rows) == len(variable) else variable.take(rows)
-
-
-def _scaled(weights: Floats) -> Floats:
-    return np.asarray(weights * (len(weights) / weights.sum()))

@@ -478,6 +478,22 @@ def check_named(settings: Mapping[str, Iterable[str] | None], known: Iterable[st
                 raise ColumnError(f"{unknown_name(name, known)} It was named under {setting}.")
 
 
+def scaled(weights: Floats) -> Floats:
+    """Bring weights to a sum of as many as there are."""
+    return np.asarray(weights * (len(weights) / weights.sum()))
+
+
+def positive_weights(weights: pl.Series, way_out: str) -> Floats:
+    """Return survey weights; ``way_out`` says what to do where one is no positive number."""
+    numbers = weights.cast(pl.Float64)
+    bad = int((numbers.is_null() | ~numbers.is_finite() | (numbers <= 0)).fill_null(True).sum())
+    if bad:
+        raise ColumnError(
+            f"The weight '{weights.name}' is missing, zero, negative or not finite in {bad:,} records. {way_out}"
+        )
+    return numbers.to_numpy()
+
+
 def is_numeric(dtype: pl.DataType) -> bool:
     """Whether a column of this type is modelled as a number: numbers, dates and times."""
     return dtype.is_numeric() or dtype.is_temporal()

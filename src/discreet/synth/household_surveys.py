@@ -21,6 +21,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
+from discreet.synth.column_forms import positive_weights
 from discreet.synth.saved_models import stored
 
 
@@ -74,14 +75,7 @@ class SurveyHouseholds:
         first = np.concatenate([starts, [len(number)]])
         weights = np.ones(frame.height)
         if weight is not None:
-            column = frame[weight].cast(pl.Float64)
-            bad = int((column.is_null() | ~column.is_finite() | (column <= 0)).fill_null(True).sum())
-            if bad:
-                raise ColumnError(
-                    f"The weight '{weight}' is missing, zero, negative or not finite in {bad:,} records. Correct or "
-                    "remove them."
-                )
-            weights = column.to_numpy()
+            weights = positive_weights(frame[weight], "Correct or remove them.")
         of_household = np.add.reduceat(weights, starts) / np.diff(first)
         differ = int(
             (np.abs(np.maximum.reduceat(weights, starts) - of_household) > 1e-6 * of_household).sum()

@@ -107,6 +107,14 @@ class Classing:
         return codes.astype(np.int64)
 
 
+def as_column(  # noqa: PLR0917
+    values: Floats, decimals: int | None, codes: Integers, missing: int, dtype: pl.DataType, name: str
+) -> pl.Series:
+    """Write drawn numbers as a column whose records of one class are missing."""
+    values = values if decimals is None else np.round(values, decimals) + 0.0
+    return from_numbers(values, codes == missing if missing >= 0 else None, dtype, name)
+
+
 @stored("tail")
 @dataclass(frozen=True, eq=False)
 class Tail:
@@ -497,10 +505,7 @@ class RegressionLaw:
         columns = [stratum[rows] if own == _STRATUM else known[own][rows] for own in self.predictors]
         if len(rows):
             values[rows] = self._drawn(columns, rng)
-        if self.decimals is not None:
-            values = np.round(values, self.decimals) + 0.0
-        missing = codes == self.missing if self.missing >= 0 else None
-        return from_numbers(values, missing, self.fine.dtype, name)
+        return as_column(values, self.decimals, codes, self.missing, self.fine.dtype, name)
 
     def _drawn(self, columns: Sequence[Integers], rng: np.random.Generator) -> Floats:
         line = self._line(columns)

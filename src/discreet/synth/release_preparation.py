@@ -426,7 +426,8 @@ def without_lookalikes(
         if not gone or not counting:
             break
     own = release.log[0]
-    told = f"{_listed(counting)} of households that lost members were counted anew. " if counting else ""
+    names = ", ".join(f"'{name}'" for name in counting)
+    told = f"{names} of households that lost members were counted anew. " if counting else ""
     step = Step(
         own.treatment,
         {**own.parameters, "household": unit},
@@ -446,7 +447,3 @@ def _counting(data: Microdata, unit: str) -> list[str]:
     table = engine.collect(data, [unit, *whole])
     number = table.select(pl.len().over(unit)).to_series().cast(pl.Int64)
     return [name for name in whole if (table[name].cast(pl.Int64) == number).all() and number.n_unique() > 1]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

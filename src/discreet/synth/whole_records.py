@@ -450,15 +450,8 @@ def weights_of(data: Microdata, frame: pl.DataFrame) -> Floats | None:
     column = data.roles.weight
     if column is None:
         return None
-    weights = frame[column].cast(pl.Float64)
-    bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
-    if bad:
-        raise ColumnError(
-            f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. Correct or remove "
-            "them, or set weights='ignore'."
-        )
-    values = weights.to_numpy()
-    return np.asarray(values * (len(values) / values.sum()))
+    way_out = "Correct or remove them, or set weights='ignore'."
+    return column_forms.scaled(column_forms.positive_weights(frame[column], way_out))
 
 
 def _left_out(data: Microdata, leave_out: Columns) -> dict[str, str]:

@@ -206,13 +206,7 @@ def cleaned(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
         series = frame[name]
         hit = _has(series, codes)
         if _needs_state(series, codes):
-            states = (
-                pl.when(hit)
-                .then(pl.col(name).cast(pl.String))
-                .when(pl.col(name).is_null())
-                .then(pl.lit(_MISSING))
-            )
-            frame = frame.with_columns(states.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
+            frame = _with_state(frame, name, hit)
         frame = frame.with_columns(pl.when(~hit).then(pl.col(name)).alias(name))
     gone = [name for name in left_out(accepted) if name in frame.columns]
     return frame.drop(gone)
@@ -254,10 +248,14 @@ def _with_text_states(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.Da
     """Set aside which code a text had, before its column becomes numbers."""
     for name, codes in _text_codes(accepted).items():
         if codes and _needs_state(frame[name], codes):
-            hit = _has(frame[name], codes)
-            states = pl.when(hit).then(pl.col(name)).when(pl.col(name).is_null()).then(pl.lit(_MISSING))
-            frame = frame.with_columns(states.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
+            frame = _with_state(frame, name, _has(frame[name], codes))
     return frame
+
+
+def _with_state(frame: pl.DataFrame, name: str, hit: pl.Series) -> pl.DataFrame:
+    """Add a column that says of each value which code it is, that it is missing, or that it is an ordinary one."""
+    code = pl.when(hit).then(pl.col(name).cast(pl.String)).when(pl.col(name).is_null()).then(pl.lit(_MISSING))
+    return frame.with_columns(code.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
 
 
 def _as_texts(frame: pl.DataFrame, finding: Finding) -> pl.DataFrame:

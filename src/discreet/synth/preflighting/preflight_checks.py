@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,7 @@ def preflight(
         return found
     leave = [*left_out(accepted), *(name for name in named_ids)]
     plain = Sequential(visit_sequence="auto", leave_out=tuple(dict.fromkeys(leave)) or None)
-    return Preflight(**{**found.__dict__, "expected": expected_cost(plain, data, whole)})
+    return replace(found, expected=expected_cost(plain, data, whole))
 
 
 def _units(data: Microdata, frame: pl.DataFrame, columns: Sequence[str]) -> list[preflight_findings.Finding]:
@@ -288,13 +288,9 @@ class LinkedPreflight:
 
     def synthesizer(self, **options: Any) -> Relational:
         """Make the synthesizer that the accepted findings propose, table by table."""
-        by = {}
-        for name, found in self.tables.items():
-            proposed = found.synthesizer().to_dict()
-            kept = {setting: value for setting, value in proposed.items() if setting not in _OWN}
-            if kept:
-                by[name] = kept
-        return Relational(self.schema, **{"by": by, **options})
+        proposed = {name: found.synthesizer().to_dict() for name, found in self.tables.items()}
+        by = {name: {s: own[s] for s in own if s not in _OWN} for name, own in proposed.items()}
+        return Relational(self.schema, **{"by": {name: own for name, own in by.items() if own}, **options})
 
     def save_plan(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write how every table is to be synthesized, for ``discreet synthesize --schema … --plan``.
