@@ -242,7 +242,7 @@ def train(
         Which settings to lower where memory runs out, for the message.
     """
     device = chosen_device(course.device)
-    report = Report(device=_device_name(device))
+    report = Report(device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type)
     torch.manual_seed(course.seed)
     with memory_told(smaller, device), quiet_threads(course.threads):
         trainer = make(device)
@@ -311,7 +311,8 @@ def _run(
         report.epochs, report.seconds = epoch + 1, before + time.monotonic() - began
         report.losses.append(losses)
         if hear is not None:
-            hear(epoch + 1, course.epochs, _left(epoch + 1 - first, course.epochs - epoch - 1, began))
+            each = (time.monotonic() - began) / (epoch + 1 - first)
+            hear(epoch + 1, course.epochs, each * (course.epochs - epoch - 1))
         if course.time_limit is not None and time.monotonic() - began > course.time_limit:
             report.ended = f"the time limit of {course.time_limit:g} seconds was reached"
             break
@@ -350,14 +351,6 @@ def _done(epoch: int, course: Course, seconds: float) -> float:
     ):
         return by_epochs
     return min(seconds / course.time_limit, 1.0)
-
-
-def _left(done: int, waiting: int, began: float) -> float:
-    return (time.monotonic() - began) / max(done, 1) * waiting
-
-
-def _device_name(device: torch.device) -> str:
-    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else device.type
 
 
 # How the steps of a training are taken: at which rate, with whose random numbers, recorded where that can be replayed.

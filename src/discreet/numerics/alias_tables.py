@@ -81,7 +81,8 @@ def drawn_places(upto: Floats, size: int, rng: np.random.Generator) -> Integers:
     >>> drawn_places(np.array([0.0, 1.0, 1.0]), 3, np.random.default_rng(1)).tolist()
     [1, 1, 1]
     """
-    return np.minimum(np.searchsorted(upto, rng.random(size) * upto[-1], side="right"), len(upto) - 1)
+    found = np.searchsorted(upto, rng.random(size) * upto[-1], side="right")
+    return np.asarray(np.minimum(found, len(upto) - 1))
 
 
 def places_within(upto: Floats, first: Integers, last: Integers, share: Floats) -> Integers:
@@ -95,4 +96,4 @@ def places_within(upto: Floats, first: Integers, last: Integers, share: Floats) 
     below = np.where(first > 0, upto[np.maximum(first - 1, 0)], 0.0)
     aim = below + share * (upto[last - 1] - below)
     # Rounding may carry a draw past the end of its run.
-    return np.clip(np.searchsorted(upto, aim, side="right"), first, last - 1)
+    return np.asarray(np.clip(np.searchsorted(upto, aim, side="right"), first, last - 1))

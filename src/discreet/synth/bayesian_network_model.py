@@ -73,7 +73,7 @@ class FittedBayesianNetwork(Fitted):
             law = self.laws[place - self.joint]
             codes[node.child] = law.draw(above, stream("column", self.attributes[node.child].name))
         columns = [self._decoded(a, own, stream) for a, own in zip(self.attributes, codes, strict=True)]
-        columns += [_regenerated(name, dtype, n) for name, dtype in self.keys.items()]
+        columns += [pl.Series(name, np.arange(1, n + 1)).cast(dtype) for name, dtype in self.keys.items()]
         return pl.DataFrame(columns)
 
     def _decoded(self, attribute: Attribute, codes: Integers, stream: Stream) -> pl.Series:
@@ -82,12 +82,6 @@ class FittedBayesianNetwork(Fitted):
         bins = np.minimum(codes, attribute.ordinary - 1)
         numbers = self.within[attribute.name].draw(bins, stream("within", attribute.name))
         return attribute.decode(codes, numbers)
-
-
-def _regenerated(name: str, dtype: pl.DataType, n: int) -> pl.Series:
-    """Number the records anew in place of a key."""
-    numbers = pl.Series(name, np.arange(1, n + 1, dtype=np.int64))
-    return numbers.cast(dtype)
 
 
 # The law of one column given the cell of its parents: counts, plain or with discrete Laplace noise.

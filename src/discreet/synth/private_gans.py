@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet import dp
-from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Integers
 from discreet.core.constraints import Above, AtLeast, Between
 from discreet.core.errors import ParameterError, load_extra
 from discreet.core.method_cards import method
@@ -331,13 +331,8 @@ class PATEGAN(_PrivateNetwork):
                 teachers.learn(gan.drawn(batch).detach(), batch)
             asked = gan.drawn(self.questions).detach()
             votes = teachers.votes(asked) + dp.discrete_gaussian(variance, self.questions, words)
-            gan.student_step(asked, _majority(votes, self.teachers))
+            gan.student_step(asked, (2 * votes > self.teachers).astype(np.float64))
             gan.generator_step(64)
 
 
 _LESSONS = 2  # steps that teachers learn before they vote
-
-
-def _majority(votes: Integers, teachers: int) -> Floats:
-    """Say which records more than half of the votes take for real."""
-    return (2 * votes > teachers).astype(np.float64)

@@ -143,11 +143,7 @@ class FittedMacroToMicro(Fitted):
         if not rules:
             return frame
         frame = record_rules.recomputed(frame, rules)
-        if self.repair == "projection":
-            return self._projected(frame, draft, rules)
-        if self.repair == "reject":
-            return self._redrawn(frame, draft, rules, rng)
-        return frame
+        return frame if self.repair is None else self._mended(frame, draft, rules, rng)
 
     def check(self, data: Microdata, *, original: Microdata | None = None) -> Measure:
         """Report how many records of a file break the rules, beside the real file's own where it is given."""
@@ -199,35 +195,25 @@ class FittedMacroToMicro(Fitted):
         }
         return record_rules.read_rules(list(self.rules), schema)
 
-    def _projected(
-        self, frame: pl.DataFrame, draft: _Draft, rules: Sequence[record_rules.RecordRule]
-    ) -> pl.DataFrame:
-        """Move numbers onto the rules and units back to their totals, in turn."""
-        for _ in range(_ROUNDS):
-            if not record_rules.broken_records(frame, rules).any():
-                return frame
-            moved = record_rules.repaired(frame, rules)
-            values = np.column_stack([moved[name].cast(pl.Float64).to_numpy() for name in self.variables])
-            frame = record_rules.recomputed(self._finished(replace(draft, values=values)), rules)
-        return self._with_warning(frame, rules)
-
-    def _redrawn(
+    def _mended(
         self,
         frame: pl.DataFrame,
         draft: _Draft,
         rules: Sequence[record_rules.RecordRule],
         rng: np.random.Generator,
     ) -> pl.DataFrame:
-        """Draw the records that break a rule again, and bring the units back to their totals, in turn."""
+        """Move or redraw the records that break a rule, bring all to their totals again, and so on."""
         for _ in range(_ROUNDS):
             broken = np.flatnonzero(record_rules.broken_records(frame, rules).to_numpy())
             if not len(broken):
                 return frame
-            self._draw_into(draft, broken, rng)
+            if self.repair == "projection":
+                moved = record_rules.repaired(frame, rules)
+                values = np.column_stack([moved[name].cast(pl.Float64).to_numpy() for name in self.variables])
+                draft = replace(draft, values=values)
+            else:
+                self._draw_into(draft, broken, rng)
             frame = record_rules.recomputed(self._finished(draft), rules)
-        return self._with_warning(frame, rules)
-
-    def _with_warning(self, frame: pl.DataFrame, rules: Sequence[record_rules.RecordRule]) -> pl.DataFrame:
         broken = int(record_rules.broken_records(frame, rules).sum())
         if broken:
             warnings.warn(

@@ -328,7 +328,7 @@ class Layout:
             share_of += [known[share] if share is not None else -1 for share in shares]
             share_of += [-1] * (len(conditions) - len(shares))
             entries += len(own) ** 2 if isinstance(bound, BoundModel) else 0
-        plan = kernels.Plan(
+        plan = kernels.Plan(  # type: ignore[call-arg]
             Columns.laid_out(columns),
             *np.array(blocks, dtype=np.int64).reshape(-1, 8).T.copy(),
             np.array(about, dtype=np.int64),

@@ -302,15 +302,8 @@ def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebo
 
 def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) -> None:
     variable = codebook[name]
-    low, high = (
-        (variable.low, variable.high)
-        if variable.is_number
-        else (
-            variable.level_numbers().min(),
-            variable.level_numbers().max(),
-        )
-    )
-    if (published < low).any() or (published > high).any():
+    ends = (variable.low, variable.high) if variable.is_number else variable.level_numbers()
+    if (published < min(ends)).any() or (published > max(ends)).any():
         raise ParameterError(
             f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
         )

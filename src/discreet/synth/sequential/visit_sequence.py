@@ -214,22 +214,15 @@ def _backward(
 
 
 def _by_levels(table: pl.DataFrame, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    levels = {name: _fineness(table[name]) for name in free}
-    late = {name: _is_category(table[name]) and levels[name] > _MANY_LEVELS for name in free}
+    numeric = {name: column_forms.is_numeric(table.schema[name]) for name in free}
+    distinct = {name: table[name].n_unique() for name in free}
+    levels = {name: min(n, _MANY_VALUES) if numeric[name] else n for name, n in distinct.items()}
+    late = {name: not numeric[name] and levels[name] > _MANY_LEVELS for name in free}
     order = sorted(free, key=lambda name: (late[name], levels[name], free.index(name)))
     return order, [
         {"step": at + 1, "column": name, "levels": levels[name], "chosen": True}
         for at, name in enumerate(order)
     ]
-
-
-def _is_category(column: pl.Series) -> bool:
-    return not (column.dtype.is_numeric() or column.dtype.is_temporal())
-
-
-def _fineness(column: pl.Series) -> int:
-    levels = column.n_unique()
-    return min(levels, _MANY_VALUES) if column.dtype.is_numeric() or column.dtype.is_temporal() else levels
 
 
 def _by_information(

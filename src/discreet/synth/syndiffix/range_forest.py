@@ -205,8 +205,8 @@ class Forest:
             all(self.safe[column] for column in key),
             self.persons.unseen(),
         )
-        whole, lows, *others = (table[:number].copy() for table in tables)
-        return Tree(whole, stop, lows, width, *others, order)
+        whole, lows, seen_low, seen_high, sub, counts, seeds = (table[:number].copy() for table in tables)
+        return Tree(whole, stop, lows, width, seen_low, seen_high, sub, counts, seeds, order)
 
     def _with_shown(self, key: tuple[int, ...], tree: Tree) -> Tree:
         settings = self.settings
@@ -251,7 +251,7 @@ class Forest:
             parts.append((first, last, sub.whole[:, 2], *ends, raw["weight"], raw["hidden"]))
             before += len(raw["low"])
         known = [np.concatenate(own) for own in zip(*parts, strict=True)]
-        number, low, high, about, *of_node = harvest(
+        number, low, high, about, *of_node = harvest(  # type: ignore[call-arg]
             np.stack([self.values[column] for column in key]),
             tree.order,
             self.persons.of_record,
