@@ -29,7 +29,7 @@ from discreet.synth.whole_records import Weights, columns_of, weights_of
 
 @dataclass(frozen=True)
 class _Reference(Synthesizer):
-    together: ClassVar[bool]
+    _together: ClassVar[bool]
 
     weights: Weights = "use"
     leave_out: Annotated[Columns, Public()] = None
@@ -46,7 +46,7 @@ class _Reference(Synthesizer):
         frame = whole.select(columns)
         shares = weights_of(data, whole) if self.weights == "use" else None
         return FittedDraws(
-            empty_like(data, frame), frame.height, frame=frame, weights=shares, together=self.together
+            empty_like(data, frame), frame.height, frame=frame, weights=shares, together=self._together
         )
 
 
@@ -71,7 +71,7 @@ class Independent(_Reference):
     (5, 2)
     """
 
-    together: ClassVar[bool] = False
+    _together: ClassVar[bool] = False
 
 
 @method(aim="reference", work="whole-file")
@@ -95,7 +95,7 @@ class Bootstrap(_Reference):
     (5, 2)
     """
 
-    together: ClassVar[bool] = True
+    _together: ClassVar[bool] = True
 
 
 @stored("fitted-draws")

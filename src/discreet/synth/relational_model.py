@@ -441,11 +441,8 @@ class Family:
         ]
         by = frame.group_by(pl.col(self.column).alias("key")).agg(*asked)
         found = keys.rename("key").to_frame().join(by, on="key", how="left", maintain_order="left")
-        made: dict[str, pl.Series] = {}
-        if self.waves:
-            made[self.number] = found["times"].fill_null("")
-        else:
-            made[self.number] = found["number"].fill_null(0)
+        number = found["times"].fill_null("") if self.waves else found["number"].fill_null(0)
+        made = {self.number: number}
         for kind, names in (("mean", self.means), ("commonest", self.commonest)):
             for at, name in enumerate(names):
                 made[f"{self.child}.{name}: {kind}"] = _rounded(found[f"{kind} {at}"])

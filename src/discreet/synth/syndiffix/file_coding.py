@@ -9,7 +9,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,14 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers, listed
+from discreet.synth.column_forms import (
+    as_numbers,
+    check_named,
+    decimals_of,
+    from_numbers,
+    listed,
+    places_among,
+)
 from discreet.synth.saved_models import stored
 from discreet.synth.syndiffix.column_clusters import stitched
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT, hashed
@@ -86,27 +93,18 @@ def prepared(
     if frame.height == 0:
         raise ParameterError("There are no records to synthesize from.")
     made = [coded(frame[name]) for name in names]
-    values = [numbers for _, numbers, _ in made]
+    codings, values, levels = (list(own) for own in zip(*made, strict=True))
     salt = salt_of_file(options.salt) if options.salt is not None else salt_of_seed(seed)
     if options.salt is not None:
         found = {
-            name: (numbers, [] if levels is None else levels.to_list())
-            for name, (_, numbers, levels) in zip(names, made, strict=True)
+            name: (numbers, [] if texts is None else texts.to_list())
+            for name, numbers, texts in zip(names, values, levels, strict=True)
         }
         bind(options.salt, fingerprints(salt, found), new_release=options.new_release)
-    settings = Anonymizing(
-        salt,
-        low_threshold=options.low_threshold,
-        low_mean_gap=options.low_mean_gap,
-        suppress_sd=options.suppress_sd if options.noise else 0.0,
-        layer_noise_sd=options.layer_noise_sd if options.noise else 0.0,
-        outliers=_interval(options.outliers),
-        top=_interval(options.top),
-        singularity_low_threshold=options.singularity_low_threshold,
-        range_low_threshold=options.range_low_threshold,
-        precision_limit_depth=options.precision_limit_depth,
-        precision_limit_row_fraction=options.precision_limit_row_fraction,
-    )
+    given = {one.name: getattr(options, one.name) for one in fields(Anonymizing) if one.name != "salt"}
+    given |= {name: tuple(int(end) for end in given[name]) for name in ("outliers", "top")}
+    settings = Anonymizing(salt, **given)
+    settings = settings if options.noise else settings.without_noise()
     safe = set(listed(options.value_safe_columns))
     forest = Forest(values, names, _persons(frame, person), settings, safe=[name in safe for name in names])
     # Another salt is other noise, and so another table of the same people.
@@ -114,12 +112,7 @@ def prepared(
         name: digest_of(salt, name.encode(), numbers.tobytes())
         for name, numbers in zip(names, values, strict=True)
     }
-    codings = [coding for coding, _, _ in made]
-    return Prepared(frame, names, codings, [levels for _, _, levels in made], forest, left_out, contents)
-
-
-def _interval(ends: Sequence[int]) -> tuple[int, int]:
-    return int(ends[0]), int(ends[1])
+    return Prepared(frame, names, codings, levels, forest, left_out, contents)
 
 
 def _columns(
@@ -168,9 +161,7 @@ def _persons(frame: pl.DataFrame, person: Sequence[str]) -> Persons:
             raise ColumnError(f"Column '{name}' names persons and is missing in every record.")
         texts = canonical_text(levels.cast(pl.String) if levels.dtype == pl.Categorical else levels)
         hashes.append(np.array([hashed(f"{name}:{text}") for text in texts.to_list()], dtype=np.uint64))
-        places = pl.DataFrame({"person": levels, "at": np.arange(len(levels), dtype=np.int64)})
-        found = own.to_frame().join(places, on="person", how="left", maintain_order="left")["at"]
-        numbers.append(found.fill_null(-1).to_numpy())
+        numbers.append(places_among(own, levels).fill_null(-1).to_numpy())
     wide = np.zeros((len(hashes), max(len(own) for own in hashes)), dtype=np.uint64)
     for place, own_hashes in enumerate(hashes):
         wide[place, : len(own_hashes)] = own_hashes
@@ -415,8 +406,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
         )
     plain = series.rename("text").cast(pl.String)
     levels = plain.drop_nulls().unique().sort()
-    places_of = pl.DataFrame({"text": levels, "code": np.arange(len(levels), dtype=np.float64)})
-    codes = plain.to_frame().join(places_of, on="text", how="left", maintain_order="left")["code"]
+    codes = places_among(plain, levels).cast(pl.Float64)
     return _finished(Coding(name, dtype, "text", 0.0), codes, levels)
 
 
