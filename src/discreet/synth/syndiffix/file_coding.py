@@ -28,14 +28,7 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import (
-    as_numbers,
-    check_named,
-    decimals_of,
-    from_numbers,
-    listed,
-    places_among,
-)
+from discreet.synth import column_forms
 from discreet.synth.saved_models import stored
 from discreet.synth.syndiffix.column_clusters import stitched
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT, hashed
@@ -88,7 +81,7 @@ def prepared(
     """Code the columns, find the persons, read the salt and open the forest; nothing is grown yet."""
     require_microdata(data)
     frame = engine.collect(data)
-    person = listed(options.person) or ((data.roles.person,) if data.roles.person else ())
+    person = column_forms.listed(options.person) or ((data.roles.person,) if data.roles.person else ())
     names, left_out = _columns(options, data, frame, person, columns)
     if frame.height == 0:
         raise ParameterError("There are no records to synthesize from.")
@@ -105,7 +98,7 @@ def prepared(
     given |= {name: tuple(int(end) for end in given[name]) for name in ("outliers", "top")}
     settings = Anonymizing(salt, **given)
     settings = settings if options.noise else settings.without_noise()
-    safe = set(listed(options.value_safe_columns))
+    safe = set(column_forms.listed(options.value_safe_columns))
     forest = Forest(values, names, _persons(frame, person), settings, safe=[name in safe for name in names])
     # Another salt is other noise, and so another table of the same people.
     contents = {
@@ -122,14 +115,14 @@ def _columns(
     person: Sequence[str],
     columns: Sequence[str] | None,
 ) -> tuple[list[str], dict[str, str]]:
-    asked = listed(columns if columns is not None else options.columns)
+    asked = column_forms.listed(columns if columns is not None else options.columns)
     named = {
         "columns": asked,
         "person": person,
-        "value_safe_columns": listed(options.value_safe_columns),
-        "target": listed(options.target),
+        "value_safe_columns": column_forms.listed(options.value_safe_columns),
+        "target": column_forms.listed(options.target),
     }
-    check_named(named, data.columns)
+    column_forms.check_named(named, data.columns)
     both = [name for name in asked if name in person]
     if both:
         raise ColumnError(
@@ -161,7 +154,7 @@ def _persons(frame: pl.DataFrame, person: Sequence[str]) -> Persons:
             raise ColumnError(f"Column '{name}' names persons and is missing in every record.")
         texts = canonical_text(levels.cast(pl.String) if levels.dtype == pl.Categorical else levels)
         hashes.append(np.array([hashed(f"{name}:{text}") for text in texts.to_list()], dtype=np.uint64))
-        numbers.append(places_among(own, levels).fill_null(-1).to_numpy())
+        numbers.append(column_forms.places_among(own, levels).fill_null(-1).to_numpy())
     wide = np.zeros((len(hashes), max(len(own) for own in hashes)), dtype=np.uint64)
     for place, own_hashes in enumerate(hashes):
         wide[place, : len(own_hashes)] = own_hashes
@@ -343,15 +336,17 @@ class Coding:
         values = np.where(missing, 0.0, drawn)
         if self.decimals is not None:
             values = np.round(values, self.decimals) + 0.0
-        return from_numbers(values, missing, self.dtype, self.name)
+        return column_forms.from_numbers(values, missing, self.dtype, self.name)
 
     def _as_time(self, drawn: Floats, missing: Any) -> pl.Series:
         seconds: Floats = np.round(np.where(missing, 0.0, drawn)).astype(np.float64)
         if self.dtype == pl.Date:
             days = np.floor((seconds + _UNIX) / _DAY).astype(np.float64)
-            return from_numbers(days, missing, self.dtype, self.name)
+            return column_forms.from_numbers(days, missing, self.dtype, self.name)
         since = _UNIX if isinstance(self.dtype, pl.Datetime) else 0
-        return from_numbers((seconds + since) * _ticks(self.dtype), missing, self.dtype, self.name)
+        return column_forms.from_numbers(
+            (seconds + since) * _ticks(self.dtype), missing, self.dtype, self.name
+        )
 
     def _as_text(self, drawn: Floats, low: Floats, high: Floats, missing: Any) -> pl.Series:
         codes = np.floor(drawn).astype(np.int64)
@@ -390,7 +385,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
     if dtype.is_temporal():
         return _finished(Coding(name, dtype, "time", 0.0, 0), _seconds(series), None)
     if dtype.is_numeric():
-        numbers = as_numbers(series)
+        numbers = column_forms.as_numbers(series)
         bad = int(numbers.is_infinite().sum()) + int((numbers.abs() > _LARGEST).sum()) * dtype.is_integer()
         if bad:
             raise ColumnError(
@@ -398,7 +393,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
                 "Make them missing, or leave the column out."
             )
         there = numbers.drop_nulls().to_numpy()
-        places = 0 if dtype.is_integer() else decimals_of(there, single=dtype == pl.Float32)
+        places = 0 if dtype.is_integer() else column_forms.decimals_of(there, single=dtype == pl.Float32)
         return _finished(Coding(name, dtype, "number", 0.0, places), numbers, None)
     if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
         raise ColumnError(
@@ -406,7 +401,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
         )
     plain = series.rename("text").cast(pl.String)
     levels = plain.drop_nulls().unique().sort()
-    codes = places_among(plain, levels).cast(pl.Float64)
+    codes = column_forms.places_among(plain, levels).cast(pl.Float64)
     return _finished(Coding(name, dtype, "text", 0.0), codes, levels)
 
 
