@@ -525,24 +525,19 @@ def resumed(trainer: Trainer, course: Course, report: Report) -> int:
         with safe_open(place, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("discreet", "{}"))
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no mapping
-        if about.get("format") != _FORMAT or (about["seed"], about["batch"]) != (
+        same = about.get("format") == _FORMAT and (about["seed"], about["batch"]) == (
             course.seed,
             course.batch,
-        ):
-            raise refused
-        trainer.take_weights(
-            {
-                key.removeprefix("weights/"): value.numpy()
-                for key, value in tensors.items()
-                if key.startswith("weights/")
-            }
         )
+        if not same:
+            raise refused
+        weights = _under(tensors, "weights/")
+        trainer.take_weights({key: value.numpy() for key, value in weights.items()})
         for name, optimizer in trainer.optimizers().items():
             states: dict[int, dict[str, torch.Tensor]] = {}
-            for key, value in tensors.items():
-                if key.startswith(f"optimizer/{name}/"):
-                    number, entry = key.removeprefix(f"optimizer/{name}/").split("/")
-                    states.setdefault(int(number), {})[entry] = value
+            for key, value in _under(tensors, f"optimizer/{name}/").items():
+                number, entry = key.split("/")
+                states.setdefault(int(number), {})[entry] = value
             take_groups(optimizer, states, about["optimizers"][name]["groups"])
         torch.set_rng_state(tensors["random/cpu"])
         if trainer.device.type == "cuda" and "random/cuda" in tensors:
@@ -555,3 +550,8 @@ def resumed(trainer: Trainer, course: Course, report: Report) -> int:
     report.epochs = int(about["epochs"])
     trainer.resumed(report.epochs)
     return report.epochs
+
+
+def _under(tensors: Mapping[str, torch.Tensor], start: str) -> dict[str, torch.Tensor]:
+    """Those whose names have a common start, without it."""
+    return {key.removeprefix(start): own for key, own in tensors.items() if key.startswith(start)}

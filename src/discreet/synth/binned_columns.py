@@ -271,15 +271,9 @@ def declared_attribute(
         if len(ends) != 2 or not ends[0] < ends[1]:
             raise ColumnError(f"The domain of column '{name}' must be (low, high) with low below high.")
         edges = np.linspace(ends[0], ends[1], bins + 1)
-        return Attribute(
-            name,
-            dtype,
-            None,
-            edges,
-            not never_missing,
-            0 if dtype.is_integer() or dtype.is_temporal() else None,
-            _declared_heaps(series, heaps) if len(heaps) else None,
-        )
+        decimals = 0 if dtype.is_integer() or dtype.is_temporal() else None
+        piles = _declared_heaps(series, heaps) if len(heaps) else None
+        return Attribute(name, dtype, None, edges, not never_missing, decimals, piles)
     if isinstance(domain, str) or not isinstance(domain, Sequence) or not domain:
         raise ColumnError(
             f"The domain of column '{name}' must be a list of levels, or (low, high) for a number."

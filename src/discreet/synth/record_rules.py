@@ -303,17 +303,8 @@ def _comparison(
     if not numbers:
         one_each = len(left.columns) == 1 == len(right.columns)
         target = left.columns[0] if operator == "==" and _is_column(left) and one_each else None
-        return RecordRule(
-            text,
-            "equality" if operator == "==" else "condition",
-            columns,
-            whole.value,
-            None,
-            left,
-            right,
-            operator,
-            target,
-        )
+        plain: RuleKind = "equality" if operator == "==" else "condition"
+        return RecordRule(text, plain, columns, whole.value, None, left, right, operator, target)
     a, b = left.value.cast(pl.Float64), right.value.cast(pl.Float64)
     slack = tolerance * pl.max_horizontal(a.abs(), b.abs(), pl.lit(1.0))
     holds = {

@@ -482,16 +482,10 @@ def _margins(
         for d, family in enumerate(families):
             zero = 0.0 if np.isnan(zeros[u, d]) else float(zeros[u, d])
             try:
-                row.append(
-                    UnitMargin.of(
-                        family,
-                        float(means[u, d]),
-                        float(sds[u, d]),
-                        zero=zero,
-                        origin=float(origins[d]),
-                        unit=float(spans[d]),
-                    )
+                mean, sd, origin, unit = (
+                    float(own) for own in (means[u, d], sds[u, d], origins[d], spans[d])
                 )
+                row.append(UnitMargin.of(family, mean, sd, zero=zero, origin=origin, unit=unit))
             except ParameterError as error:
                 raise ParameterError(f"For {aggregates.place(u, d)}: {error}") from error
         margins.append(tuple(row))
