@@ -197,9 +197,7 @@ class FittedForest(FittedRecords):
         for (name, form), width in zip(self.blueprint.forms.items(), self.blueprint.widths, strict=True):
             if isinstance(form, CategoryForm):
                 found[name] = at
-                at += 1
-            elif width == 2:
-                at += 1
+            at += isinstance(form, CategoryForm) or width == 2
         return found
 
 

@@ -81,7 +81,10 @@ def survey_check(
     names = _names(data, copies, columns)
     frame = engine.collect(data, names)
     weights = _weights(data, "the survey")
-    made = [(engine.collect(copy, names), _own_weights(copy)) for copy in copies]
+    made = [
+        (engine.collect(copy, names), _weights(copy, "a synthetic file") if copy.roles.weight else None)
+        for copy in copies
+    ]
     _check_kinds(names, frame, [table for table, _ in made])
     rows = [row for name in names for row in _compared(name, frame[name], weights, made)]
     table = pl.DataFrame(rows, infer_schema_length=None)
@@ -126,10 +129,6 @@ def _names(data: Microdata, copies: Sequence[Microdata], columns: Sequence[str] 
             if name not in known:
                 raise ColumnError(f"{unknown_name(name, known)} It was named under columns.")
     return list(columns)
-
-
-def _own_weights(copy: Microdata) -> Floats | None:
-    return None if copy.roles.weight is None else _weights(copy, "a synthetic file")
 
 
 def _weights(data: Microdata, which: str) -> Floats:

@@ -71,11 +71,8 @@ class _Gauge:
         x, y = bound.design(self.file)
         beta = completed(bound, x, y)
         size = len(beta)
-        first, start, entry = (
-            int(plan.first_column[block]),
-            int(plan.first_condition[block]),
-            int(plan.first_entry[block]),
-        )
+        starts = (plan.first_column, plan.first_condition, plan.first_entry)
+        first, start, entry = (int(own[block]) for own in starts)
         self.beta[first : first + size] = beta
         line = x @ beta
         if bound.family == "logit":
@@ -216,16 +213,7 @@ def standing(layout: Layout, file: Floats, phase: Phase = "rough") -> Standing:
             gauge.correlation(bound, block)
     if phase == "intervals":
         gauge.in_printing_units()
-    metric = kernels.Metric(
-        gauge.beta,
-        gauge.low,
-        gauge.high,
-        gauge.importance,
-        gauge.slack,
-        gauge.entries,
-        gauge.inverses,
-        gauge.center,
-    )
+    metric = kernels.Metric(*(getattr(gauge, name) for name in kernels.Metric._fields))
     added = kernels.contributions(file, layout.plan, metric)
     sums = np.where(np.isnan(gauge.stated), added.sum(axis=0) - gauge.offset, gauge.stated)
     return Standing(

@@ -26,14 +26,12 @@ def proposed_synthesizer(
 ) -> Sequential:
     """Set the parameters of a sequential synthesis by the findings; ``options`` stand over them."""
     gone = left_out(accepted, with_derived=False)
+    coded = [f for f in accepted if f.kind == "coded-missing"]
+    named = dict.fromkeys(f.column for f in coded if not f.parameters.get("text") and f.column not in gone)
     codes = {
-        f.column: list(f.parameters["codes"])
-        for f in accepted
-        if f.kind == "coded-missing" and not f.parameters.get("text") and f.column not in gone
+        name: sorted({code for f in coded if f.column == name for code in f.parameters["codes"]})
+        for name in named
     }
-    for finding in accepted:
-        if finding.kind == "coded-missing" and finding.column in codes:
-            codes[finding.column] = sorted({*codes[finding.column], *finding.parameters["codes"]})
     codes |= written_numbers(accepted, gone)
     methods: dict[str, str | Method] = {}
     for finding in accepted:

@@ -351,16 +351,12 @@ class Coding:
     def _as_text(self, drawn: Floats, low: Floats, high: Floats, missing: Any) -> pl.Series:
         codes = np.floor(drawn).astype(np.int64)
         known = pl.DataFrame(
-            {"code": list(self.texts), "text": list(self.texts.values())},
-            schema={"code": pl.Int64, "text": pl.String},
+            list(self.texts.items()), schema={"code": pl.Int64, "text": pl.String}, orient="row"
         )
         begun = pl.DataFrame(
-            {
-                "low": [low for low, _ in self.beginnings],
-                "high": [high for _, high in self.beginnings],
-                "begin": list(self.beginnings.values()),
-            },
+            [(*ends, text) for ends, text in self.beginnings.items()],
             schema={"low": pl.Float64, "high": pl.Float64, "begin": pl.String},
+            orient="row",
         )
         found = (
             pl.DataFrame({"code": codes, "low": low, "high": high})

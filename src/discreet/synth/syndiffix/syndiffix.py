@@ -213,15 +213,10 @@ def fitted_table(
         suppression={ready.names[column]: _suppression(ready, column) for column in columns},
         left_out=ready.left_out,
     )
-    fitted.why_none = (
-        file_coding.NOT_PRIVATE
-        if options.salt is not None
-        else f"{file_coding.NOT_PRIVATE} Besides, {file_coding.ONE_RUN}"
-    )
+    besides = "" if options.salt is not None else f" Besides, {file_coding.ONE_RUN}"
     if not options.noise:
-        fitted.why_none = (
-            f"{file_coding.NOT_PRIVATE} Besides, all noise is switched off: the file protects nobody."
-        )
+        besides = " Besides, all noise is switched off: the file protects nobody."
+    fitted.why_none = file_coding.NOT_PRIVATE + besides
     return fitted
 
 
