@@ -21,8 +21,30 @@ from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.published_targets import Target, checked_unit, checked_weight
 
 
+class _Coefs(Target):
+    """Published coefficients of a model."""
+
+    outcome: str
+    coefs: Mapping[str, float]
+    unpublished: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unpublished", tuple(self.unpublished))
+
+    @property
+    def formula(self) -> str:
+        """The model as a formula."""
+        terms = []
+        for term in (*self.coefs, *self.unpublished):
+            plain = "1" if term == bound_targets.INTERCEPT else term
+            for name, level in bound_targets.dummies_in(term):
+                plain = plain.replace(f"{name}[{level}]", name)
+            terms.append(plain)
+        return f"{self.outcome} ~ {' + '.join(dict.fromkeys(terms))}"
+
+
 @dataclass(frozen=True)
-class LogitCoefs(Target):
+class LogitCoefs(_Coefs):
     """Coefficients of a logistic regression.
 
     Parameters
@@ -63,14 +85,6 @@ class LogitCoefs(Target):
     weight: float = 1.0
     name: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "unpublished", tuple(self.unpublished))
-
-    @property
-    def formula(self) -> str:
-        """The model as a formula."""
-        return _formula(self.outcome, self.coefs, self.unpublished)
-
     def bind(self, codebook: Codebook, n: int) -> BoundModel:
         """Make the model ready to fit."""
         title = self.name or f"logit of {self.outcome}"
@@ -89,7 +103,7 @@ class LogitCoefs(Target):
 
 
 @dataclass(frozen=True)
-class LinearCoefs(Target):
+class LinearCoefs(_Coefs):
     """Coefficients of a linear regression.
 
     Parameters
@@ -121,14 +135,6 @@ class LinearCoefs(Target):
     se_unit: float | None = None
     weight: float = 1.0
     name: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "unpublished", tuple(self.unpublished))
-
-    @property
-    def formula(self) -> str:
-        """The model as a formula."""
-        return _formula(self.outcome, self.coefs, self.unpublished)
 
     def bind(self, codebook: Codebook, n: int) -> BoundModel:
         """Make the model ready to fit."""
@@ -227,13 +233,3 @@ def _check_references(
             raise ParameterError(
                 f"'{title}' names a reference level of '{name}' but has no coefficient such as '{name}[level]'."
             )
-
-
-def _formula(outcome: str, coefs: Mapping[str, float], unpublished: Sequence[str]) -> str:
-    terms = []
-    for term in (*coefs, *unpublished):
-        plain = "1" if term == bound_targets.INTERCEPT else term
-        for name, level in bound_targets.dummies_in(term):
-            plain = plain.replace(f"{name}[{level}]", name)
-        terms.append(plain)
-    return f"{outcome} ~ {' + '.join(dict.fromkeys(terms))}"

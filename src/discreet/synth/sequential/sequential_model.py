@@ -117,12 +117,7 @@ class FittedSequential(Fitted):
         if kept:
             # Records that stay the original ones stay in their strata, also where small strata are pooled.
             kept += [step.name for step in plan.steps if isinstance(step.method, Stratum)]
-        regenerated = None
-        if options.weights == "regenerate" and data.roles.weight:
-            regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
-        least = None
-        if plan.settings.get("weights") == "synthesize" and weight is not None:
-            least = (weight.name, float(weight.cast(pl.Float64).min()))  # type: ignore[arg-type]
+        regenerated, least = _drawn_weight(options, weight)
         shown = [*plan.columns, *([regenerated[0]] if regenerated else [])]
         ordered = [name for name in data.columns if name in shown]
         private = _noisy_table(plan, chains)
@@ -271,6 +266,18 @@ class Refit:
         return [tuple(step for at, step in fitted if at == number) for number in range(len(self.strata.rows))]
 
 
+def _drawn_weight(
+    options: Sequential, weight: pl.Series | None
+) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
+    """The sum of weights that are made anew, and the least of those that are drawn as a column; with their name."""
+    if weight is None or options.weights not in ("regenerate", "synthesize"):
+        return None, None
+    numbers = weight.cast(pl.Float64)
+    if options.weights == "regenerate":
+        return (weight.name, float(numbers.sum())), None
+    return None, (weight.name, float(numbers.min()))  # type: ignore[arg-type]
+
+
 def _code_predictors(plan: SynthesisPlan, training: fitting_records.Scene) -> None:
     """Learn how trees see each predictor once, before threads share it; synthetic values are coded alike."""
     for name in {name for step in plan.steps for name in step.predictors}:
@@ -401,12 +408,7 @@ class FittedUnits(Fitted):
             others = _fitted(
                 settings[1], parts.others, known, weighted, stream.child("others"), progress=progress
             )
-        weight, least = None, None
-        name = data.roles.weight
-        if name and options.weights == "regenerate":
-            weight = (name, float(frame[name].cast(pl.Float64).sum()))
-        if name and options.weights == "synthesize":
-            least = (name, float(frame[name].cast(pl.Float64).min()))  # type: ignore[arg-type]
+        weight, least = _drawn_weight(options, frame[data.roles.weight] if data.roles.weight else None)
         columns = [*(() if weight is None else (weight[0],)), unit.column, *parts.copies, *base.columns]
         shown = [name for name in data.columns if name in columns]
         return cls(
