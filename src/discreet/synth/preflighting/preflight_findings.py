@@ -140,9 +140,7 @@ class Finding:
     def words(self) -> str:
         """The evidence in one line."""
         told = [
-            (name, value)
-            for name, value in self.evidence.items()
-            if not isinstance(value, list | tuple | dict)
+            (n, value) for n, value in self.evidence.items() if not isinstance(value, list | tuple | dict)
         ]
         return ", ".join(f"{name.replace('_', ' ')} {_said(value)}" for name, value in told[:_SHOWN])
 
