@@ -23,21 +23,12 @@ from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.codes import CodedColumns
-from discreet.synth.bayesian_network_model import (
-    BinLaw,
-    CellLaw,
-    FittedBayesianNetwork,
-    Informations,
-    Node,
-    WithinBin,
-    automatic_parents,
-    greedy_network,
-)
+from discreet.synth import bayesian_network_model, whole_records
+from discreet.synth.bayesian_network_model import CellLaw, FittedBayesianNetwork, Node, WithinBin
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
 from discreet.synth.column_forms import as_numbers, check_named, is_numeric, listed
 from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
-from discreet.synth.whole_records import weights_of
 
 _LONG_TEXT = 0.5
 _LEAST_ROWS = 50
@@ -250,7 +241,7 @@ class BayesianNetwork(Synthesizer):
                 "epsilon cannot be honored with survey weights: one record may then count many times. Set "
                 "weights='ignore'."
             )
-        return weights_of(data, frame)
+        return whole_records.weights_of(data, frame)
 
     def _attribute(self, series: pl.Series) -> Attribute:
         domain = (self.domain or {}).get(series.name)
@@ -287,9 +278,10 @@ class BayesianNetwork(Synthesizer):
             rows = np.sort(rng.choice(records, size=self.structure_rows, replace=False))
             codes = [own[rows] for own in codes]
             weights = None if weights is None else weights[rows]
-        return greedy_network(
-            Informations(codes, coded.sizes, weights),
-            parents=self.parents or automatic_parents(records, len(codes), self.epsilon),
+        return bayesian_network_model.greedy_network(
+            bayesian_network_model.Informations(codes, coded.sizes, weights),
+            parents=self.parents
+            or bayesian_network_model.automatic_parents(records, len(codes), self.epsilon),
             records=records,
             epsilon=epsilon,
             max_cells=self.max_cells,
@@ -331,7 +323,7 @@ class BayesianNetwork(Synthesizer):
 
     def _within(
         self, coded: _Coded, frame: pl.DataFrame, epsilon: float, stream: Stream
-    ) -> dict[str, BinLaw]:
+    ) -> dict[str, bayesian_network_model.BinLaw]:
         pairs = zip(coded.attributes, coded.codes, strict=True)
         numbers = [(attribute, own) for attribute, own in pairs if attribute.edges is not None]
         laws = {}
@@ -339,7 +331,7 @@ class BayesianNetwork(Synthesizer):
             assert attribute.edges is not None
             there = own < attribute.ordinary
             values = as_numbers(frame[attribute.name]).fill_null(0.0).to_numpy()[there]
-            laws[attribute.name] = BinLaw.fit(
+            laws[attribute.name] = bayesian_network_model.BinLaw.fit(
                 np.clip(values, attribute.edges[0], attribute.edges[-1]),
                 own[there],
                 attribute.edges,

@@ -28,17 +28,8 @@ from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.engine.counting_kernels import place_among
 from discreet.microdata import Microdata
-from discreet.synth.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.column_forms import (
-    as_numbers,
-    check_named,
-    decimals_of,
-    from_numbers,
-    is_numeric,
-    listed,
-    places_among,
-    plain_text,
-)
+from discreet.synth import bin_kernels, column_forms
+from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric, plain_text
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 
@@ -121,7 +112,7 @@ class Attribute:
             # Values beyond a declared range belong to its first or last bin.
             filled = numbers.fill_null(0.0) if numbers.null_count() else numbers
             plain = filled.to_numpy()
-            places: npt.NDArray[np.integer[Any]] = bins_of(plain, self.edges, self.small_type)
+            places: npt.NDArray[np.integer[Any]] = bin_kernels.bins_of(plain, self.edges, self.small_type)
             if self.heaps is not None:
                 near = np.minimum(np.searchsorted(self.heaps, plain), len(self.heaps) - 1)
                 places = np.where(self.heaps[near] == plain, self.ordinary + near, places)
@@ -135,7 +126,7 @@ class Attribute:
         signed = series.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
         if len(series) < _MANY or not signed or series.null_count() or self.heaps is not None:
             return None
-        return bins_of_whole(series.cast(pl.Int64).to_numpy(), self.edges, self.small_type)
+        return bin_kernels.bins_of_whole(series.cast(pl.Int64).to_numpy(), self.edges, self.small_type)
 
     def _undeclared(self) -> ColumnError:
         return ColumnError(
@@ -206,7 +197,7 @@ def observed_attribute(
         return Attribute(series.name, series.dtype, levels, None, has_missing)
     values = as_numbers(there).drop_nulls().to_numpy()
     whole = series.dtype.is_integer() or series.dtype.is_temporal()
-    decimals = 0 if whole else decimals_of(values)
+    decimals = 0 if whole else column_forms.decimals_of(values)
     heaps = _heaps(series, values, heap, declared)
     rest = values if heaps is None else values[~np.isin(values, heaps)]
     rest = rest if len(rest) else values
@@ -300,7 +291,7 @@ def _places(levels: pl.Series, values: pl.Series) -> pl.Series:
     """The place of every value among the levels; null where it is none of them."""
     if levels.dtype == pl.String and values.dtype == pl.String and not levels.null_count():
         return values.cast(pl.Enum(levels), strict=False).to_physical()
-    return places_among(values, levels)
+    return column_forms.places_among(values, levels)
 
 
 def _hashes(levels: pl.Series, values: pl.Series) -> Any:
@@ -324,8 +315,8 @@ def left_out_of(data: Microdata, leave_out: Columns, **named: Iterable[str] | No
 
     ``named`` has the columns by the other parameters under which the user named some.
     """
-    asked = listed(leave_out)
-    check_named({"leave_out": asked, **named}, data.columns)
+    asked = column_forms.listed(leave_out)
+    column_forms.check_named({"leave_out": asked, **named}, data.columns)
     left_out = dict.fromkeys(asked, "as asked for")
     left_out |= {name: "an identifier" for name in data.roles.identifiers if name not in left_out}
     for column, why in (

@@ -28,14 +28,8 @@ from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.codes import CodedColumns
-from discreet.synth.binned_columns import (
-    Attribute,
-    declared,
-    left_out_of,
-    levels_of,
-    pay_purely,
-    replacing_one_record,
-)
+from discreet.synth import binned_columns
+from discreet.synth.binned_columns import Attribute, declared, levels_of, pay_purely
 from discreet.synth.column_forms import listed
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
@@ -137,7 +131,7 @@ class PerturbedHistogram(_Histogram):
             counts=np.maximum(noisy, 0).astype(np.float64),
             left_out=left_out,
         )
-        claim = replacing_one_record(
+        claim = binned_columns.replacing_one_record(
             self.epsilon,
             " for the noisy counts, and so for any number of files drawn from them; the number of records and "
             "the declared domain count as public",
@@ -221,7 +215,7 @@ class SmoothHistogram(_Histogram):
         fitted = FittedCells(
             empty_like(data, frame, levels_of(box.attributes)), rows, box=box, drawn=drawn, left_out=left_out
         )
-        claim = replacing_one_record(
+        claim = binned_columns.replacing_one_record(
             self.epsilon,
             f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
             "public",
@@ -289,7 +283,7 @@ def declared_columns(
 ) -> tuple[list[str], dict[str, str]]:
     """The columns to synthesize, and those left out with the reason; records must be a person each."""
     refuse_several_records(data)
-    left_out = left_out_of(data, leave_out, **named)
+    left_out = binned_columns.left_out_of(data, leave_out, **named)
     names = [name for name in data.columns if name not in left_out]
     if not names:
         raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")

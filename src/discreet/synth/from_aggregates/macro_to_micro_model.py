@@ -214,13 +214,13 @@ class FittedMacroToMicro(Fitted):
             else:
                 self._draw_into(draft, broken, rng)
             frame = record_rules.recomputed(self._finished(draft), rules)
-        broken = int(record_rules.broken_records(frame, rules).sum())
-        if broken:
+        left = int(record_rules.broken_records(frame, rules).sum())
+        if left:
             warnings.warn(
-                f"{broken:,} of {frame.height:,} records still break a rule after {_ROUNDS} rounds; fitted.check(file) "
+                f"{left:,} of {frame.height:,} records still break a rule after {_ROUNDS} rounds; fitted.check(file) "
                 "says which.",
                 DiscreetWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         return frame
 

@@ -16,17 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.synth.from_outputs.bound_targets import (
-    Bound,
-    BoundCorrelation,
-    BoundGroups,
-    BoundModel,
-    BoundTable,
-    Column,
-    Columns,
-    evaluated,
-    inverted,
-)
+from discreet.synth.from_outputs import bound_targets
+from discreet.synth.from_outputs.bound_targets import Bound, BoundGroups, BoundModel, BoundTable, Column
 
 Phase = Literal["rough", "fine", "intervals"]
 
@@ -82,7 +73,7 @@ class _Gauge:
             rest, spread = y - line, np.ones(len(y))
             freedom = max(len(y) - size, 1)
             variance = max(float(rest @ rest) / freedom, _LEAST)
-        inverse = inverted(x.T @ (x * spread[:, None]))
+        inverse = bound_targets.inverted(x.T @ (x * spread[:, None]))
         scale = bound.residual_sd**2 if np.isfinite(bound.residual_sd) else variance
         form = inverse / scale
         published = np.isfinite(bound.beta)
@@ -142,7 +133,11 @@ class _Gauge:
     def table(self, bound: BoundTable, block: int) -> None:
         """Measure a table as a chi-square does."""
         for k, form in enumerate(bound.forms, start=int(self.plan.first_condition[block])):
-            whole = 1.0 if form.share_of is None else float(evaluated(form.share_of, self.file).sum())
+            whole = (
+                1.0
+                if form.share_of is None
+                else float(bound_targets.evaluated(form.share_of, self.file).sum())
+            )
             expected = form.value * whole
             self.low[k] = form.value
             self.offset[k] = form.value if form.share_of is None else 0.0
@@ -154,7 +149,7 @@ class _Gauge:
         values = bound.outcome.of(self.file)
         start = int(self.plan.first_condition[block])
         for place, group in enumerate(bound.groups):
-            inside = evaluated(group, self.file) > 0
+            inside = bound_targets.evaluated(group, self.file) > 0
             size = max(int(inside.sum()), 1)
             published, half = bound.published[place], bound.halves[place]
             if bound.median:
@@ -170,7 +165,7 @@ class _Gauge:
                 self.importance[k] = bound.weight / (size * spread)
                 self.tolerance[k] = half * size
 
-    def correlation(self, bound: BoundCorrelation, block: int) -> None:
+    def correlation(self, bound: bound_targets.BoundCorrelation, block: int) -> None:
         """Measure a correlation by its large-sample variance."""
         rows = bound.rows(self.file)
         x, y = bound.first.of(rows), bound.second.of(rows)
@@ -209,7 +204,7 @@ def standing(layout: Layout, file: Floats, phase: Phase = "rough") -> Standing:
             gauge.table(bound, block)
         elif isinstance(bound, BoundGroups):
             gauge.groups(bound, block)
-        elif isinstance(bound, BoundCorrelation):
+        elif isinstance(bound, bound_targets.BoundCorrelation):
             gauge.correlation(bound, block)
     if phase == "intervals":
         gauge.in_printing_units()
@@ -302,7 +297,7 @@ class Layout:
             about += [kind for kind, _ in conditions]
             which += [index for _, index in conditions]
             # Groups and cells carry the base inside their own columns.
-            with_base = bool(bound.base) and isinstance(bound, BoundModel | BoundCorrelation)
+            with_base = bool(bound.base) and isinstance(bound, BoundModel | bound_targets.BoundCorrelation)
             base = len(columns) if with_base else -1
             columns += [bound.base] if with_base else []
             place = len(columns) if outcome is not None else -1
@@ -317,7 +312,7 @@ class Layout:
             share_of += [-1] * (len(conditions) - len(shares))
             entries += len(own) ** 2 if isinstance(bound, BoundModel) else 0
         plan = kernels.Plan(  # type: ignore[call-arg]
-            Columns.laid_out(columns),
+            bound_targets.Columns.laid_out(columns),
             *np.array(blocks, dtype=np.int64).reshape(-1, 8).T.copy(),
             np.array(about, dtype=np.int64),
             np.array(which, dtype=np.int64),
@@ -351,6 +346,6 @@ def _block_of(bound: Bound) -> tuple[list[Column], Column | None, list[tuple[int
         return list(bound.groups), (bound.outcome,), [(0, 0)] * (times * len(bound.groups))
     if isinstance(bound, BoundTable):
         return [form.cell for form in bound.forms], None, [(0, 0)] * len(bound.forms)
-    if isinstance(bound, BoundCorrelation):
+    if isinstance(bound, bound_targets.BoundCorrelation):
         return [(bound.first,), (bound.second,)], None, [(0, 0)]
     raise TypeError(type(bound).__name__)

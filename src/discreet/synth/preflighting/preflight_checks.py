@@ -17,9 +17,7 @@ from discreet.core.method_cards import nested
 from discreet.core.randomness import generator
 from discreet.core.value_gate import MARK, holds_values
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.preflighting import preflight_findings, value_dependencies
-from discreet.synth.preflighting.column_kinds import coded_missing, types_and_levels
-from discreet.synth.preflighting.computed_columns import find_identities, identity_finding
+from discreet.synth.preflighting import column_kinds, computed_columns, preflight_findings, value_dependencies
 from discreet.synth.preflighting.generator_proposal import DERIVED, dtype_name, fitting_generators, left_out
 from discreet.synth.preflighting.preflight_result import Preflight, expected_cost
 from discreet.synth.relational import Relational
@@ -109,8 +107,8 @@ def preflight(
     hidden |= set(numbers)
     frame = whole.select(name for name in whole.columns if name not in hidden)
     look = preflight_findings.Look(frame, limits, codebook or {}, show_values)
-    codes = coded_missing(look, _declared(data, codebook or {}))
-    kinds = types_and_levels(look)
+    codes = column_kinds.coded_missing(look, _declared(data, codebook or {}))
+    kinds = column_kinds.types_and_levels(look)
     named_ids = [
         f.column for f in kinds if f.kind in ("identifier", "near-unique-text") and f.confidence != "low"
     ]
@@ -178,10 +176,10 @@ def _derived(look: preflight_findings.Look, skip: set[str]) -> list[preflight_fi
     """Choose, of all the ways in which columns follow from one another, one that has no circles."""
     sources: dict[str, set[str]] = {}
     found = []
-    for identity in find_identities(look):
+    for identity in computed_columns.find_identities(look):
         if _is_free(identity.target, identity.inputs, sources, skip):
             sources[identity.target] = set(identity.inputs)
-            found.append(identity_finding(look, identity))
+            found.append(computed_columns.identity_finding(look, identity))
     pairs = [
         d
         for d in value_dependencies.functional_dependencies(look)

@@ -25,21 +25,12 @@ from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Keep, Near, Numbered, Passive, Stratum
 from discreet.synth.saved_models import stored, unstored
-from discreet.synth.sequential import fitting_records
+from discreet.synth.sequential import fitting_records, whole_units
 from discreet.synth.sequential.method_choice import default_methods
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.synthesis_planning import left_out_of, plan_synthesis
-from discreet.synth.sequential.whole_units import (
-    Divided,
-    Unit,
-    base_plan,
-    check_whole_units,
-    copies_of,
-    divided,
-    options_of_homes,
-    options_of_others,
-)
+from discreet.synth.sequential.whole_units import Divided, Unit, copies_of
 from discreet.synth.synthesizer import Fitted, empty_like
 
 if TYPE_CHECKING:
@@ -475,14 +466,14 @@ def planned(
     options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame
 ) -> tuple[SynthesisPlan, Divided, tuple[Sequential, Sequential]]:
     """Plan the synthesis of whole units: all that was asked, the file taken apart, and how each part is done."""
-    base = base_plan(options, unit, data, frame)
+    base = whole_units.base_plan(options, unit, data, frame)
     out = left_out_of(options, data)
     numbers = (unit.column, *(name for name in copies_of(frame, unit.column) if name not in out))
     columns = tuple(name for name in data.columns if name in numbers or name in base.columns)
-    parts = divided(options, unit, data, frame, columns)
-    check_whole_units(options, base, parts)
-    homes = options_of_homes(options, parts, base.order, columns)
-    return base, parts, (homes, options_of_others(options, parts, base.order, columns))
+    parts = whole_units.divided(options, unit, data, frame, columns)
+    whole_units.check_whole_units(options, base, parts)
+    homes = whole_units.options_of_homes(options, parts, base.order, columns)
+    return base, parts, (homes, whole_units.options_of_others(options, parts, base.order, columns))
 
 
 def plan_units(options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame) -> SynthesisPlan:

@@ -13,19 +13,11 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import Form, NumberForm, check_named, columns_named
+from discreet.synth.methods import observed_values
 from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method
-from discreet.synth.methods.observed_values import (
-    Collinear,
-    Constant,
-    Keep,
-    Near,
-    Nested,
-    Passive,
-    Stratum,
-    drawn_alone,
-)
+from discreet.synth.methods.observed_values import Constant, Keep, Near, Passive, Stratum
 from discreet.synth.sequential import method_choice, plan_checks, synthesis_plan
 from discreet.synth.sequential.fitting_records import design_effect, some_are_small, weight_notes, weight_use
 from discreet.synth.smoothing import SMOOTHINGS
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
-_NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
+_NO_PREDICTOR = (Constant, Stratum, observed_values.Nested, observed_values.Collinear)
 
 
 def plan_synthesis(
@@ -285,7 +277,7 @@ def _steps(
         with_columns = tuple(event for event, time in events.items() if time == name)
         predictors = _predictors_of(name, method, usable, allowed, order=order)
         if method.needs_predictors and not predictors and not isinstance(method, JointMethod | Near):
-            method = drawn_alone(method)
+            method = observed_values.drawn_alone(method)
         if not method.needs_predictors:
             predictors = ()
         steps.append(

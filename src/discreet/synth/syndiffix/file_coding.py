@@ -28,12 +28,11 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth import column_forms
+from discreet.synth import column_forms, whole_records
 from discreet.synth.saved_models import stored
 from discreet.synth.syndiffix.column_clusters import stitched
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT, hashed
 from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
-from discreet.synth.whole_records import columns_of
 
 if TYPE_CHECKING:
     from discreet.synth.syndiffix.syndiffix import SynDiffix
@@ -130,7 +129,7 @@ def _columns(
         )
     if asked:
         return list(dict.fromkeys(asked)), {}
-    names, left_out = columns_of(data, list(person) or None, frame=frame)
+    names, left_out = whole_records.columns_of(data, list(person) or None, frame=frame)
     left_out |= dict.fromkeys(person, "it says whose record it is")
     names = [name for name in names if name not in person]
     if not names:
