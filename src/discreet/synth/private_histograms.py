@@ -237,6 +237,11 @@ def exact_weight(cells: int, n: int, rows: int, epsilon: float) -> Fraction:
     return min(Fraction(math.ceil(weight * _GRID), _GRID), Fraction(1))
 
 
+def mixed_law(counts: Floats, weight: float) -> Floats:
+    """The chances of cells for one drawn row."""
+    return np.asarray((1 - weight) * counts / counts.sum() + weight / len(counts))
+
+
 MOST_CELLS = 10_000_000
 
 
