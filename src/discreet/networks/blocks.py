@@ -1,4 +1,4 @@
-"""Records written out for a network: scaled numbers first, then every category one-hot, a block each."""
+"""Records written out for a network (scaled numbers, then every category one-hot), and batches it learns from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import torch
 from discreet.core.arrays import Codes
 from discreet.networks.tables import CodedTable
 from discreet.networks.training import Trainer, descended
+
+_MOST_PAIRS = 60  # of columns, whose tables are compared
 
 
 class Blocks:
@@ -210,9 +212,7 @@ class TableTrainer(Trainer):
         return {"loss": descended(self.adam, self.loss())}
 
 
-def pair_distance(
-    left: Codes, right: Codes, sizes: Sequence[int], rng: np.random.Generator, most: int = 60
-) -> float:
+def pair_distance(left: Codes, right: Codes, sizes: Sequence[int], rng: np.random.Generator) -> float:
     """Return the mean total variation distance of single and paired categories between two files of codes.
 
     Examples
@@ -223,7 +223,7 @@ def pair_distance(
     """
     count = len(sizes)
     pairs = [(a, b) for a in range(count) for b in range(a + 1, count) if sizes[a] * sizes[b] <= 100_000]
-    chosen = [pairs[at] for at in rng.permutation(len(pairs))[:most]]
+    chosen = [pairs[at] for at in rng.permutation(len(pairs))[:_MOST_PAIRS]]
     far = []
     for columns in (*((a,) for a in range(count)), *chosen):
         cells = [np.zeros(len(part), dtype=np.int64) for part in (left, right)]

@@ -29,6 +29,8 @@ from discreet.synth.whole_records import Weights, columns_of, weights_of
 
 @dataclass(frozen=True)
 class _Reference(Synthesizer):
+    """Values of the file drawn with replacement, whole records together or every column by itself."""
+
     _together: ClassVar[bool]
 
     weights: Weights = "use"

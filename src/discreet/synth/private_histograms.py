@@ -44,6 +44,8 @@ _REFERENCES = (
 
 @dataclass(frozen=True)
 class _Histogram(Synthesizer):
+    """What both histograms are told of the columns and of the budget."""
+
     bins_per_dim: Annotated[int, AtLeast(1)]
     epsilon: float
     domain: Annotated[Mapping[str, Any], Public()] | None = None

@@ -235,16 +235,19 @@ def _by_information(
     """
     if len(free) < 2:
         return list(free), []
-    there, rows = [int(information.sum(axis=1).argmax())], []
+
+    def row(column: int, link: float | None, parent: str | None) -> dict[str, Any]:
+        told = {"step": len(there), "column": free[column], "information": link}
+        return told | ({"parent": parent} if tree else {}) | {"chosen": True}
+
+    there = [int(information.sum(axis=1).argmax())]
+    rows = [row(there[0], None, None)]
     links, parent = information[there[0]].copy(), np.full(len(free), there[0])
     links[there] = -np.inf
-    rows.append({"step": 1, "column": free[there[0]], "information": None})
-    rows[0] |= {"parent": None, "chosen": True} if tree else {"chosen": True}
     while len(there) < len(free):
         best = int(links.argmax())
-        rows.append({"step": len(there) + 1, "column": free[best], "information": float(links[best])})
-        rows[-1] |= {"parent": free[int(parent[best])], "chosen": True} if tree else {"chosen": True}
         there.append(best)
+        rows.append(row(best, float(links[best]), free[int(parent[best])]))
         nearer = information[best] > links
         parent[nearer] = best
         links = np.maximum(links, information[best]) if tree else links + information[best]
