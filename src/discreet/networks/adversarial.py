@@ -19,7 +19,7 @@ from torch import nn
 from discreet.core.arrays import Codes, Floats, Singles
 from discreet.networks.blocks import Blocks, Records, pair_distance
 from discreet.networks.tables import CodedTable, log_frequencies, rows_by_code
-from discreet.networks.training import Average, Trainer, adam, own_noise, set_rate
+from discreet.networks.training import Average, Trainer, adam, descended, own_noise, set_rate
 
 SAMPLE_BLOCK = 4000
 
@@ -209,14 +209,6 @@ class GanTrainer(Trainer):
         for optimizer in self.optimizers().values():
             set_rate(optimizer, self.shape.learning_rate * min(1.0, 2 * (1 - done)))
 
-    def learned(self) -> None:
-        """Let the average follow."""
-        self.slow.follow()
-
-    def resumed(self, epochs: int) -> None:
-        """Remember how many steps the average has seen."""
-        self.slow.taken = epochs * self.steps_per_epoch()
-
     def learn(self) -> dict[str, torch.Tensor]:
         """Draw records, let the critic learn from them, then the generator from what the critic now says of them."""
         column, level, vector, rows = self._conditions()
@@ -231,19 +223,13 @@ class GanTrainer(Trainer):
             if self.asked.width:
                 logits = raw[:, self.numbers :]
                 loss = loss + asked_loss(logits, self.records.blocks, self.asked.places, column, level)
-            self.adam_generator.zero_grad(set_to_none=True)
-            loss.backward()
-        self.adam_generator.step()
-        return {"critic": judged, "generator": loss.detach()}
+            return {"critic": judged, "generator": descended(self.adam_generator, loss)}
 
     def _critic_step(self, fake: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """Let the critic learn to tell real packs from drawn ones."""
         drawn, true, slopes = self.critic.both(fake, real)
         loss = drawn.mean() - true.mean() + slope_penalty(slopes, self.shape.penalty)
-        self.adam_critic.zero_grad(set_to_none=True)
-        loss.backward()
-        self.adam_critic.step()
-        return loss.detach()
+        return descended(self.adam_critic, loss)
 
     def held_out_loss(self) -> float | None:
         """Return how far tables of drawn records lie from those of the records that were held out."""

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from discreet.core.arrays import Codes, Singles
-from discreet.networks.blocks import Batches, Blocks, Records
+from discreet.networks.blocks import Blocks, Records, TableTrainer
 from discreet.networks.tables import CodedTable
-from discreet.networks.training import Trainer, adam, own_noise, set_rate
+from discreet.networks.training import adam, own_noise, set_rate
 
 SAMPLE_BLOCK = 4000
 _LEAST_SPREAD, _MOST_SPREAD = 0.01, 1.0
@@ -111,8 +111,10 @@ def normal_divergence(middle: torch.Tensor, log_variance: torch.Tensor) -> torch
     return -0.5 * (1 + log_variance - middle**2 - log_variance.exp()).sum(1)
 
 
-class VaeTrainer(Trainer):
+class VaeTrainer(TableTrainer):
     """Encoder and decoder, trained together."""
+
+    moved = "both"
 
     def __init__(
         self,
@@ -122,28 +124,19 @@ class VaeTrainer(Trainer):
         device: torch.device,
         held: CodedTable | None = None,
     ) -> None:
-        self.device = device
-        self.shape = shape
-        self.records = Records(table, device)
-        self.held = None if held is None else Records(held, device)
-        self.numbers = table.numbers.shape[1]
+        super().__init__(table, shape, batch, device, held)
         self.encoder = Encoder(table.width, shape).to(device)
         self.decoder = Decoder(self.numbers, table.width, shape).to(device)
         parameters = [*self.encoder.parameters(), *self.decoder.parameters()]
         self.adam = adam(parameters, device, lr=shape.learning_rate, weight_decay=shape.decay)
-        self.batches = Batches(len(table), batch, device)
-
-    def steps_per_epoch(self) -> int:
-        """How many batches there are."""
-        return self.batches.per_epoch
 
     def modules(self) -> dict[str, nn.Module]:
         """Both networks; the decoder draws."""
         return {"encoder": self.encoder, "decoder": self.decoder}
 
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """The optimizer."""
-        return {"both": self.adam}
+    def loss(self) -> torch.Tensor:
+        """The loss of the batch at hand."""
+        return self._loss(self.records, self.batches.rows)
 
     def _loss(self, records: Records, rows: torch.Tensor) -> torch.Tensor:
         middle, log_variance = self.encoder(records.dense(rows))
@@ -158,21 +151,9 @@ class VaeTrainer(Trainer):
         )
         return (self.shape.fit_weight * fit + normal_divergence(middle, log_variance)).mean()
 
-    def at_hand(self) -> None:
-        """Choose the next batch."""
-        self.batches.next()
-
     def pace(self, done: float) -> None:
         """Keep the rate for the first half of the training, then let it fall to nothing."""
         set_rate(self.adam, self.shape.learning_rate * min(1.0, 2 * (1 - done)))
-
-    def learn(self) -> dict[str, torch.Tensor]:
-        """Learn from one batch."""
-        loss = self._loss(self.records, self.batches.rows)
-        self.adam.zero_grad(set_to_none=True)
-        loss.backward()
-        self.adam.step()
-        return {"loss": loss.detach()}
 
     def held_out_loss(self) -> float | None:
         """Return the loss of the records that were held out."""

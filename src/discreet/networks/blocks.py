@@ -1,15 +1,19 @@
-"""Records written out for a network: scaled numbers first, then every category one-hot, a block each."""
+"""Records written out for a network (scaled numbers, then every category one-hot), and batches it learns from."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from discreet.core.arrays import Codes
 from discreet.networks.tables import CodedTable
+from discreet.networks.training import Trainer, descended
+
+_MOST_PAIRS = 60  # of columns, whose tables are compared
 
 
 class Blocks:
@@ -172,9 +176,43 @@ class Batches:
         return self.rows
 
 
-def pair_distance(
-    left: Codes, right: Codes, sizes: Sequence[int], rng: np.random.Generator, most: int = 60
-) -> float:
+class TableTrainer(Trainer):
+    """Networks that learn from batches of a coded table, by one optimizer."""
+
+    adam: torch.optim.Adam
+    moved: ClassVar[str]
+
+    def __init__(
+        self, table: CodedTable, shape: Any, batch: int, device: torch.device, held: CodedTable | None = None
+    ) -> None:
+        self.device, self.shape = device, shape
+        self.records = Records(table, device)
+        self.held = None if held is None else Records(held, device)
+        self.numbers = table.numbers.shape[1]
+        self.batches = Batches(len(table), batch, device)
+
+    def steps_per_epoch(self) -> int:
+        """How many batches there are."""
+        return self.batches.per_epoch
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """The optimizer, under the name of what it moves."""
+        return {self.moved: self.adam}
+
+    def at_hand(self) -> None:
+        """Choose the next batch."""
+        self.batches.next()
+
+    @abstractmethod
+    def loss(self) -> torch.Tensor:
+        """The loss of the batch at hand."""
+
+    def learn(self) -> dict[str, torch.Tensor]:
+        """Learn from one batch."""
+        return {"loss": descended(self.adam, self.loss())}
+
+
+def pair_distance(left: Codes, right: Codes, sizes: Sequence[int], rng: np.random.Generator) -> float:
     """Return the mean total variation distance of single and paired categories between two files of codes.
 
     Examples
@@ -185,7 +223,7 @@ def pair_distance(
     """
     count = len(sizes)
     pairs = [(a, b) for a in range(count) for b in range(a + 1, count) if sizes[a] * sizes[b] <= 100_000]
-    chosen = [pairs[at] for at in rng.permutation(len(pairs))[:most]]
+    chosen = [pairs[at] for at in rng.permutation(len(pairs))[:_MOST_PAIRS]]
     far = []
     for columns in (*((a,) for a in range(count)), *chosen):
         cells = [np.zeros(len(part), dtype=np.int64) for part in (left, right)]

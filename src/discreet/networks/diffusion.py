@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from discreet.core.arrays import Codes, Floats, Singles
-from discreet.networks.blocks import Batches, Blocks, Records
+from discreet.networks.blocks import Blocks, Records, TableTrainer
 from discreet.networks.tables import CodedTable
-from discreet.networks.training import Average, Trainer, adam, half_precision, own_noise, set_rate
+from discreet.networks.training import Average, adam, half_precision, own_noise, set_rate
 
 SAMPLE_BLOCK = 20_000
 _OFFSET = 0.008  # keeps the first steps of the cosine schedule from vanishing
@@ -126,8 +126,10 @@ class Denoiser(nn.Module):
         return self.end(torch.nn.functional.silu(hidden))
 
 
-class DiffusionTrainer(Trainer):
+class DiffusionTrainer(TableTrainer):
     """The denoiser, and a slow average of it that draws."""
+
+    moved = "denoiser"
 
     def __init__(
         self,
@@ -137,30 +139,21 @@ class DiffusionTrainer(Trainer):
         device: torch.device,
         held: CodedTable | None = None,
     ) -> None:
-        self.device = device
-        self.shape = shape
-        self.records = Records(table, device)
-        self.held = None if held is None else Records(held, device)
-        self.numbers = table.numbers.shape[1]
+        super().__init__(table, shape, batch, device, held)
         self.schedule = Schedule(shape.steps).to(device)
         self.denoiser = Denoiser(table.width, shape).to(device)
         self.slow = Average(self.denoiser, shape.average)
         self.average = self.slow.network
         self.adam = adam(self.denoiser.parameters(), device, lr=shape.learning_rate, weight_decay=shape.decay)
-        self.batches = Batches(len(table), batch, device)
         self.even = even_chances(self.records.blocks)
-
-    def steps_per_epoch(self) -> int:
-        """How many batches there are."""
-        return self.batches.per_epoch
 
     def modules(self) -> dict[str, nn.Module]:
         """The network that learns and the average that draws."""
         return {"denoiser": self.denoiser, "average": self.average}
 
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """The optimizer."""
-        return {"denoiser": self.adam}
+    def loss(self) -> torch.Tensor:
+        """The loss of the batch at hand."""
+        return self._loss(self.denoiser, self.records, self.batches.rows)
 
     def _loss(self, network: nn.Module, records: Records, rows: torch.Tensor) -> torch.Tensor:
         step = torch.randint(self.shape.steps, (len(rows),), device=self.device)
@@ -176,29 +169,9 @@ class DiffusionTrainer(Trainer):
         of_codes = records.blocks.cross_entropy(raw[:, self.numbers :], codes).sum(1)
         return (of_numbers + self.shape.category_weight * of_codes).mean()
 
-    def at_hand(self) -> None:
-        """Choose the next batch."""
-        self.batches.next()
-
     def pace(self, done: float) -> None:
         """Let the rate fall to nothing."""
         set_rate(self.adam, self.shape.learning_rate * (1 - done))
-
-    def learn(self) -> dict[str, torch.Tensor]:
-        """Learn from one batch."""
-        loss = self._loss(self.denoiser, self.records, self.batches.rows)
-        self.adam.zero_grad(set_to_none=True)
-        loss.backward()
-        self.adam.step()
-        return {"loss": loss.detach()}
-
-    def learned(self) -> None:
-        """Let the average follow."""
-        self.slow.follow()
-
-    def resumed(self, epochs: int) -> None:
-        """Remember how many steps the average has seen."""
-        self.slow.taken = epochs * self.steps_per_epoch()
 
     def held_out_loss(self) -> float | None:
         """Return the loss of the records that were held out, with the same noise at every look."""

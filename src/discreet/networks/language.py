@@ -219,13 +219,8 @@ def write_rows(
         for first in range(0, n, SAMPLE_BLOCK):
             rows = min(SAMPLE_BLOCK, n - first)
             sizes = (rows, shape.heads, longest, shape.width // shape.heads)
-            memories = [
-                (
-                    torch.zeros(sizes, device=device, dtype=kind),
-                    torch.zeros(sizes, device=device, dtype=kind),
-                )
-                for _ in range(shape.layers)
-            ]
+            empty = [torch.zeros(sizes, device=device, dtype=kind) for _ in range(2 * shape.layers)]
+            memories = list(zip(empty[::2], empty[1::2], strict=True))
             state = torch.zeros(rows, dtype=torch.int64, device=device)
             token = torch.zeros(rows, dtype=torch.int64, device=device)
             made = torch.zeros(rows, longest, dtype=torch.int16, device=device)

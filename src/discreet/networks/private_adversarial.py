@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from discreet.core.arrays import Codes, Floats, Integers
 from discreet.networks.blocks import Blocks
-from discreet.networks.training import own_noise
+from discreet.networks.training import descended, own_noise
 
 _SAMPLE_BLOCK = 10_000
 _LEAK = 0.2
@@ -93,20 +93,16 @@ class PrivateGan:
 
     def student_step(self, records: torch.Tensor, labels: Floats) -> None:
         """Let the critic learn what (noisy) votes say of drawn records."""
-        self.adam_critic.zero_grad()
         truth = torch.from_numpy(np.asarray(labels, dtype=np.float32))
         loss = functional.binary_cross_entropy_with_logits(self.critic(records)[:, 0], truth)
-        loss.backward()
-        self.adam_critic.step()
+        descended(self.adam_critic, loss)
 
     def generator_step(self, n: int) -> None:
         """Let the generator learn to please the critic, and to keep the shares that are known."""
         fake = self.drawn(n)
         off = fake.mean(0) - self.shares
         loss = functional.softplus(-self.critic(fake)).mean() + self.shape.match * (off**2).sum()
-        self.adam_generator.zero_grad()
-        loss.backward()
-        self.adam_generator.step()
+        descended(self.adam_generator, loss)
 
     def weights(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights of the generator; the critic draws nothing."""
@@ -240,9 +236,7 @@ class Teachers:
         some = (self.counts > 0)[:, None]
         real = functional.softplus(-self.judged(self.records[rows])) * some
         loss = (real.mean(1) + functional.softplus(self.judged(fake)).mean(1)).sum()
-        self.adam.zero_grad()
-        loss.backward()
-        self.adam.step()
+        descended(self.adam, loss)
 
     def votes(self, records: torch.Tensor) -> Integers:
         """Return how many teachers take each record for real: one teacher changes each by one at most."""

@@ -85,15 +85,8 @@ class CodedTable:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> CodedTable:
         """Read the table back from the arrays of `to_arrays`."""
-        sizes = tuple(int(size) for size in arrays["sizes"])
-        conditions = tuple(int(column) for column in arrays["conditions"])
-        return cls(
-            arrays["numbers"],
-            arrays["codes"],
-            sizes,
-            conditions,
-            arrays.get("weights"),
-        )
+        sizes, conditions = (tuple(map(int, arrays[name])) for name in ("sizes", "conditions"))
+        return cls(arrays["numbers"], arrays["codes"], sizes, conditions, arrays.get("weights"))
 
 
 def log_frequencies(shares: Floats, rows: int) -> Floats:

@@ -101,6 +101,7 @@ class Trainer(ABC):
 
     device: torch.device
     recordable: ClassVar[bool] = True
+    slow: Average | None = None
 
     @abstractmethod
     def steps_per_epoch(self) -> int:
@@ -116,8 +117,10 @@ class Trainer(ABC):
     def at_hand(self) -> None:  # noqa: B027 - most draw within the step
         """Lay the next batch out where `learn` looks for it."""
 
-    def learned(self) -> None:  # noqa: B027 - most have nothing that follows
-        """Do what follows a step, such as taking the new state into an average."""
+    def learned(self) -> None:
+        """Take the new state into the average that draws, where there is one."""
+        if self.slow is not None:
+            self.slow.follow()
 
     def pace(self, done: float) -> None:  # noqa: B027 - most keep their rate
         """Set the learning rates for a training of which this share is done."""
@@ -134,8 +137,10 @@ class Trainer(ABC):
         """Return the loss of records that were held out; None where the network has no such loss."""
         return None
 
-    def resumed(self, epochs: int) -> None:  # noqa: B027 - most trainers keep no count
-        """Go on after so many epochs of an earlier run."""
+    def resumed(self, epochs: int) -> None:
+        """Count the steps that were taken before the training was stopped."""
+        if self.slow is not None:
+            self.slow.taken = epochs * self.steps_per_epoch()
 
     def weights(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights as arrays, by name of network and parameter."""
@@ -237,7 +242,7 @@ def train(
         Which settings to lower where memory runs out, for the message.
     """
     device = chosen_device(course.device)
-    report = Report(device=_device_name(device))
+    report = Report(device=torch.cuda.get_device_name(device) if device.type == "cuda" else device.type)
     torch.manual_seed(course.seed)
     with memory_told(smaller, device), quiet_threads(course.threads):
         trainer = make(device)
@@ -306,7 +311,8 @@ def _run(
         report.epochs, report.seconds = epoch + 1, before + time.monotonic() - began
         report.losses.append(losses)
         if hear is not None:
-            hear(epoch + 1, course.epochs, _left(epoch + 1 - first, course.epochs - epoch - 1, began))
+            each = (time.monotonic() - began) / (epoch + 1 - first)
+            hear(epoch + 1, course.epochs, each * (course.epochs - epoch - 1))
         if course.time_limit is not None and time.monotonic() - began > course.time_limit:
             report.ended = f"the time limit of {course.time_limit:g} seconds was reached"
             break
@@ -347,14 +353,6 @@ def _done(epoch: int, course: Course, seconds: float) -> float:
     return min(seconds / course.time_limit, 1.0)
 
 
-def _left(done: int, waiting: int, began: float) -> float:
-    return (time.monotonic() - began) / max(done, 1) * waiting
-
-
-def _device_name(device: torch.device) -> str:
-    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else device.type
-
-
 # How the steps of a training are taken: at which rate, with whose random numbers, recorded where that can be replayed.
 #
 # The networks of this room are small. On an accelerator a step of one takes longer to ask for than to compute: some
@@ -369,6 +367,14 @@ def adam(parameters: Any, device: torch.device, *, lr: float, **options: Any) ->
     rate = torch.tensor(lr, device=device) if recorded else lr
     fused = device.type in ("cpu", "cuda")
     return torch.optim.Adam(parameters, lr=rate, fused=fused, capturable=recorded, **options)
+
+
+def descended(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> torch.Tensor:
+    """Take one step down a loss, and return it."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -519,24 +525,19 @@ def resumed(trainer: Trainer, course: Course, report: Report) -> int:
         with safe_open(place, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("discreet", "{}"))
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no mapping
-        if about.get("format") != _FORMAT or (about["seed"], about["batch"]) != (
+        same = about.get("format") == _FORMAT and (about["seed"], about["batch"]) == (
             course.seed,
             course.batch,
-        ):
-            raise refused
-        trainer.take_weights(
-            {
-                key.removeprefix("weights/"): value.numpy()
-                for key, value in tensors.items()
-                if key.startswith("weights/")
-            }
         )
+        if not same:
+            raise refused
+        weights = _under(tensors, "weights/")
+        trainer.take_weights({key: value.numpy() for key, value in weights.items()})
         for name, optimizer in trainer.optimizers().items():
             states: dict[int, dict[str, torch.Tensor]] = {}
-            for key, value in tensors.items():
-                if key.startswith(f"optimizer/{name}/"):
-                    number, entry = key.removeprefix(f"optimizer/{name}/").split("/")
-                    states.setdefault(int(number), {})[entry] = value
+            for key, value in _under(tensors, f"optimizer/{name}/").items():
+                number, entry = key.split("/")
+                states.setdefault(int(number), {})[entry] = value
             take_groups(optimizer, states, about["optimizers"][name]["groups"])
         torch.set_rng_state(tensors["random/cpu"])
         if trainer.device.type == "cuda" and "random/cuda" in tensors:
@@ -549,3 +550,8 @@ def resumed(trainer: Trainer, course: Course, report: Report) -> int:
     report.epochs = int(about["epochs"])
     trainer.resumed(report.epochs)
     return report.epochs
+
+
+def _under(tensors: Mapping[str, torch.Tensor], start: str) -> dict[str, torch.Tensor]:
+    """Those whose names have a common start, without it."""
+    return {key.removeprefix(start): own for key, own in tensors.items() if key.startswith(start)}

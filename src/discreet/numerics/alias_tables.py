@@ -1,4 +1,4 @@
-"""Draws from many small laws in constant time each: Walker's alias tables, compiled."""
+"""Draws from many small laws in constant time each (Walker's alias tables, compiled), or by running sums."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.core.arrays import Floats, Integers
 from discreet.core.compiling import compiled
 
 
@@ -70,3 +71,29 @@ def draw(codes: Any, uniforms: Any, cut: Any, other: Any) -> Any:
         j = min(int(place), width - 1)
         drawn[i] = j if place - j < cut[row, j] else other[row, j]
     return drawn
+
+
+def drawn_places(upto: Floats, size: int, rng: np.random.Generator) -> Integers:
+    """Draw places in proportion to a mass, of which ``upto`` are the running sums.
+
+    Examples
+    --------
+    >>> drawn_places(np.array([0.0, 1.0, 1.0]), 3, np.random.default_rng(1)).tolist()
+    [1, 1, 1]
+    """
+    found = np.searchsorted(upto, rng.random(size) * upto[-1], side="right")
+    return np.asarray(np.minimum(found, len(upto) - 1))
+
+
+def places_within(upto: Floats, first: Integers, last: Integers, share: Floats) -> Integers:
+    """Find, for each run of places from ``first`` to before ``last``, the one that holds a share of its mass.
+
+    Examples
+    --------
+    >>> places_within(np.array([1.0, 2.0, 4.0]), np.array([1]), np.array([3]), np.array([0.5])).tolist()
+    [2]
+    """
+    below = np.where(first > 0, upto[np.maximum(first - 1, 0)], 0.0)
+    aim = below + share * (upto[last - 1] - below)
+    # Rounding may carry a draw past the end of its run.
+    return np.asarray(np.clip(np.searchsorted(upto, aim, side="right"), first, last - 1))

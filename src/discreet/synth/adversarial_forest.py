@@ -6,9 +6,7 @@ levels, and means, spreads and borders of numbers.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -17,11 +15,13 @@ import numpy as np
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, Between, HoldsValues, Public
 from discreet.core.method_cards import method
+from discreet.core.native_libraries import in_threads
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
+from discreet.numerics.alias_tables import drawn_places, places_within
 from discreet.numerics.trees.coding import Feature, encode
 from discreet.numerics.trees.growing import grow_classification
 from discreet.numerics.trees.tree import CUT, DEPTH, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT, Tree
@@ -197,9 +197,7 @@ class FittedForest(FittedRecords):
         for (name, form), width in zip(self.blueprint.forms.items(), self.blueprint.widths, strict=True):
             if isinstance(form, CategoryForm):
                 found[name] = at
-                at += 1
-            elif width == 2:
-                at += 1
+            at += isinstance(form, CategoryForm) or width == 2
         return found
 
 
@@ -260,8 +258,7 @@ class Leaves:
         upto = np.cumsum(mass)
         if not upto[-1] > 0:
             return np.empty(0, dtype=np.int64)
-        found = np.searchsorted(upto, rng.random(n) * upto[-1], side="right")
-        return np.asarray(np.minimum(found, len(mass) - 1), dtype=np.int64)
+        return drawn_places(upto, n, rng)
 
     def likely(self, category: int, wanted: Flags) -> Floats:
         """Return the share of the records of each leaf whose code is one of those wanted."""
@@ -275,11 +272,8 @@ class Leaves:
     def donors(self, leaves: Integers, rng: np.random.Generator, only: Floats | None = None) -> Codes:
         """Draw a real record of each leaf, of those that count where only some do."""
         ends = np.cumsum(self.counted if only is None else self.counted * only)
-        before = np.append(0.0, ends)
-        low, high = before[self.starts[leaves]], before[self.starts[leaves + 1]]
-        at = np.searchsorted(ends, low + rng.random(len(leaves)) * (high - low), side="right")
-        found: Codes = self.rows[np.clip(at, self.starts[leaves], self.starts[leaves + 1] - 1)]
-        return found
+        share = rng.random(len(leaves))
+        return np.asarray(self.rows[places_within(ends, self.starts[leaves], self.starts[leaves + 1], share)])
 
     def numbers(self, number: int, leaves: Integers, rng: np.random.Generator) -> Floats:
         """Draw a number for each leaf: normal or uniform within its borders."""
@@ -529,9 +523,7 @@ class Contest:
     def _rows(self, rng: np.random.Generator) -> Integers:
         if self.weights is None:
             return rng.integers(self.rows, size=self.rows)
-        upto = np.cumsum(self.weights)
-        found = np.searchsorted(upto, rng.random(self.rows) * upto[-1], side="right")
-        return np.asarray(np.minimum(found, self.rows - 1), dtype=np.int64)
+        return drawn_places(np.cumsum(self.weights), self.rows, rng)
 
     def _grown(self, others: Array, trees: int, min_leaf: int, stream: Stream) -> tuple[list[Tree], float]:
         """Grow a forest on real and other records; say how often it is right on those a tree was not grown on."""
@@ -558,11 +550,10 @@ class Contest:
         seeds = [int(seed) for seed in stream("trees").integers(2**63, size=trees)]
         votes, asked = np.zeros(total), np.zeros(total)
         forest = []
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-            for tree, share, out in pool.map(grow_one, seeds):
-                forest.append(tree)
-                votes += share
-                asked += out
+        for tree, share, out in in_threads(grow_one, seeds):
+            forest.append(tree)
+            votes += share
+            asked += out
         seen = asked > 0
         says_real = votes[seen] > 0.5 * asked[seen]
         right = says_real == (is_real[seen] == 1)

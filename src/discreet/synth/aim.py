@@ -17,17 +17,8 @@ from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
-from discreet.synth.graphical_model import (
-    Clique,
-    GraphicalModel,
-    agreeing,
-    best_margin,
-    cells_needed,
-    check_noise,
-    counted,
-    junction_tree,
-    variance_of,
-)
+from discreet.synth import graphical_model
+from discreet.synth.graphical_model import Clique, GraphicalModel, variance_of
 from discreet.synth.marginals_model import ALONE, Alone, Prepared, _FromMargins, allowed_cells
 
 
@@ -109,14 +100,13 @@ class AIM(_FromMargins):
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly, also in the smallest round."""
         super().check_budget(file, rho)
-        check_noise(smallest_share((1 - ALONE) * rho, len(file.codes)), 1, file.most)
+        graphical_model.check_noise(smallest_share((1 - ALONE) * rho, len(file.codes)), 1, file.most)
 
     def measured(
         self, file: Prepared, alone: Alone, rho: float, stream: Stream
     ) -> tuple[Sequence[Clique], GraphicalModel]:
         """Choose tables where the model is worst, round by round."""
-        limits = Limits(self.order, self.max_cells, self.max_seconds)
-        return measured_where_worst(file, alone, rho, limits, stream)
+        return measured_where_worst(file, alone, rho, self, stream)
 
 
 # Rounds of choosing a table where the model is worst, counting it with noise, and fitting the model again.
@@ -132,15 +122,6 @@ _DRAWN = 100_000
 _MEAN_SIZE = math.sqrt(2 / math.pi)  # of standard normal noise
 _HIDDEN = 0.1  # of the spread: what is left of noise on an empty cell once negative counts are gone
 _A_SECOND = 25e6  # cells visited or numbers drawn, about what an ordinary core does
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How many columns a table has at most, how many cells the model, and about how many seconds it may take."""
-
-    order: int
-    cells: int
-    seconds: float
 
 
 @dataclass
@@ -166,11 +147,11 @@ def smallest_share(rho: float, columns: int) -> float:
 
 
 def measured_where_worst(
-    file: Prepared, alone: Alone, rho: float, limits: Limits, stream: Stream
+    file: Prepared, alone: Alone, rho: float, plan: AIM, stream: Stream
 ) -> tuple[list[Clique], GraphicalModel]:
     """Choose and count tables for rho, and give them with the model fitted to all of them."""
     state = _Knowledge(file, alone)
-    counts = _candidates(alone, limits)
+    counts = _candidates(alone, plan)
     reach = max(weight for weight, _ in counts.values())
     budget = _Budget(rho, rho / (_ROUNDS_A_COLUMN * len(alone.sizes)))
     chosen: list[Clique] = []
@@ -178,13 +159,14 @@ def measured_where_worst(
     work = 0.0
     words = stream.words("tables")
     for number in itertools.count():
-        done = number > 0 and work * (number + 1) / number > limits.seconds * _A_SECOND
+        done = number > 0 and work * (number + 1) / number > plan.max_seconds * _A_SECOND
         share = budget.taken(last=done)
         variance = variance_of((1 - _CHOICE) * share, 1, file.most)
-        open_ = _within(counts, state, model, limits.cells, used=1 - budget.left / rho)
+        open_ = _within(counts, state, model, plan.max_cells, used=1 - budget.left / rho)
         drawn = model.drawn(_DRAWN, stream("drawn", str(number)))
         expected = {
-            columns: counted(columns, drawn, alone.sizes).astype(np.float64) * (alone.records / _DRAWN)
+            columns: graphical_model.counted(columns, drawn, alone.sizes).astype(np.float64)
+            * (alone.records / _DRAWN)
             for columns in open_
         }
         scores = [
@@ -235,7 +217,7 @@ class _Knowledge:
     def fitted(self, walks: int) -> GraphicalModel:
         """The most even law with all tables, after they were made to agree."""
         records, sizes = self.alone.records, self.alone.sizes
-        margins = [best_margin(estimates, records) for estimates in self._margins]
+        margins = [graphical_model.best_margin(estimates, records) for estimates in self._margins]
         targets: dict[Clique, Floats] = {(at,): margin / records for at, margin in enumerate(margins)}
         zeros: dict[Clique, Floats] = {}
         for columns in sorted(self.tables, key=len):
@@ -249,18 +231,18 @@ class _Knowledge:
             allowed = allowed_cells(columns, self.file.impossible, self.file.attributes, self.alone.groupings)
             if allowed is not None:
                 zeros[columns] = allowed
-            targets[columns] = agreeing(self.tables[columns][0], wanted, allowed) / records
-        tree = junction_tree(list(self.tables), sizes)
+            targets[columns] = graphical_model.agreeing(self.tables[columns][0], wanted, allowed) / records
+        tree = graphical_model.junction_tree(list(self.tables), sizes)
         return GraphicalModel.fitted(tree, sizes, targets, walks, zeros)
 
 
-def _candidates(alone: Alone, limits: Limits) -> dict[Clique, tuple[int, Integers]]:
+def _candidates(alone: Alone, plan: AIM) -> dict[Clique, tuple[int, Integers]]:
     """Tables that may be chosen, each with its weight and its true counts; the counts never leave the rounds.
 
     The weight is how many columns a table shares with the tables one wants to be right, which are all of that order.
     """
     many = len(alone.sizes)
-    order = min(limits.order, many)
+    order = min(plan.order, many)
     found: dict[Clique, tuple[int, Integers]] = {}
     for size in range(2, order + 1):
         # Every set of as many columns is alike: the weight depends on the number of columns alone.
@@ -270,11 +252,11 @@ def _candidates(alone: Alone, limits: Limits) -> dict[Clique, tuple[int, Integer
         )
         for columns in itertools.combinations(range(many), size):
             cells = math.prod(alone.sizes[column] for column in columns)
-            if cells <= limits.cells:
-                found[columns] = weight, counted(columns, alone.codes, alone.sizes)
+            if cells <= plan.max_cells:
+                found[columns] = weight, graphical_model.counted(columns, alone.codes, alone.sizes)
     if not found:
         raise ParameterError(
-            f"Every table would pass max_cells={limits.cells:,}. Raise it, or declare fewer levels."
+            f"Every table would pass max_cells={plan.max_cells:,}. Raise it, or declare fewer levels."
         )
     return found
 
@@ -291,7 +273,7 @@ def _within(
     needed = {
         columns: 0
         if any(set(columns) <= clique for clique in held)
-        else cells_needed([*state.tables, columns], state.alone.sizes)
+        else graphical_model.cells_needed([*state.tables, columns], state.alone.sizes)
         for columns in counts
     }
     fitting = [columns for columns in counts if needed[columns] <= used * limit]

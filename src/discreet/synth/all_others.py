@@ -21,11 +21,13 @@ from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.synth.all_others_diagnosis import NO_SWITCH_IS_PRIVATE, switch
-from discreet.synth.all_others_models import ColumnModel, Noise, Records, Scene, Settings, fit_all
+from discreet.synth.all_others_models import ColumnModel, Noise, Records, Scene, fit_all
 from discreet.synth.all_others_selection import Selector
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 from discreet.synth.whole_records import Intake, Weights, take_in
+
+_KEPT_SETTINGS = ("selector", "noise", "second_pass", "sweeps", "start")
 
 
 @method(
@@ -203,11 +205,8 @@ class AllOthers(Synthesizer):
         stream = Stream(seed_of(seed), "all others")
         records = Records.of(intake, stream)
         records, scales, notes = self._switching(records)
-        settings = Settings(
-            self.selector, self.lasso_alpha, self.threshold, self.noise, self.noise_floor, self.max_records
-        )
         with one_thread():
-            records, models, about = fit_all(records, settings, intake.weights, stream)
+            records, models, about = fit_all(records, self, intake.weights, stream)
         notes = (*notes, *about, *(note for model in models.values() for note in model.notes))
         for model in models.values():
             if model.floored:
@@ -222,13 +221,7 @@ class AllOthers(Synthesizer):
             kept=kept,
             chances=chances,
             scales=scales,
-            settings={
-                "selector": self.selector,
-                "noise": self.noise,
-                "second_pass": self.second_pass,
-                "sweeps": self.sweeps,
-                "start": self.start,
-            },
+            settings={name: getattr(self, name) for name in _KEPT_SETTINGS},
             notes=notes,
         )
 

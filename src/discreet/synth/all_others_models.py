@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -14,10 +12,10 @@ from scipy.special import softmax
 
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.core.native_libraries import one_thread
+from discreet.core.native_libraries import in_threads
 from discreet.dp.entropy import Stream
-from discreet.synth.all_others_selection import Selector, select
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable
+from discreet.synth.all_others_selection import select
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, scaled
 from discreet.synth.methods.glm_methods import ClassShares
 from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.methods.model_matrix import Design, augmented, multinomial_fit, newton_logit
@@ -26,6 +24,9 @@ from discreet.synth.methods.observed_values import ObservedShares, Sample
 from discreet.synth.saved_models import stored
 from discreet.synth.whole_records import Intake
 
+if TYPE_CHECKING:
+    from discreet.synth.all_others import AllOthers
+
 Noise = Literal["residual", "bayes", "none"]
 
 _MOST_COEFFICIENTS = 20_000
@@ -33,18 +34,6 @@ _MOST_COEFFICIENTS = 20_000
 _COVARIANCE = 800
 #: A category whose own level is predicted with this mean probability is as good as copied.
 _AS_GOOD_AS_COPIED = 0.99
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How models are selected and fitted."""
-
-    selector: Selector
-    alpha: float | Literal["cv"]
-    threshold: float
-    noise: Noise
-    noise_floor: float
-    max_records: int | None
 
 
 @stored("all-others-column")
@@ -143,7 +132,7 @@ class ColumnModel:
 def fit_column(
     target: Variable,
     given: Sequence[Variable],
-    settings: Settings,
+    plan: AllOthers,
     *,
     weights: Floats | None,
     alpha: float | None,
@@ -155,13 +144,13 @@ def fit_column(
         model = ColumnModel(target.name, (), law, 0.0, alpha=alpha)
         return replace(model, sigma=model.spread) if target.is_number else model
     fitted = _number if target.is_number else _category
-    return fitted(target, given, settings, weights, alpha)
+    return fitted(target, given, plan, weights, alpha)
 
 
 def _number(
     target: Variable,
     given: Sequence[Variable],
-    settings: Settings,
+    plan: AllOthers,
     weights: Floats | None,
     alpha: float | None,
 ) -> ColumnModel:
@@ -172,14 +161,14 @@ def _number(
     spread = float(np.sqrt(np.average((target.values - mean) ** 2, weights=share)))
     predicted = NormalLaw(design, fit.beta, 0.0, "identity", 0.0).predict(given)
     left = float(np.average((target.values - predicted) ** 2, weights=share))
-    floor = settings.noise_floor * spread
+    floor = plan.noise_floor * spread
     floored = fit.sigma < floor
-    noise = floor if floored else 0.0 if settings.noise == "none" else fit.sigma
+    noise = floor if floored else 0.0 if plan.noise == "none" else fit.sigma
     notes: tuple[str, ...] = ()
     if floored:
         notes = (
             f"Column '{target.name}' is predicted almost exactly by the others, so its values would be released as "
-            f"they are; noise of {settings.noise_floor:g} of its standard deviation was added. Leave it out, or leave "
+            f"they are; noise of {plan.noise_floor:g} of its standard deviation was added. Leave it out, or leave "
             "out the column that it is computed from.",
         )
     return ColumnModel(
@@ -190,7 +179,7 @@ def _number(
         fit.sigma,
         floored,
         alpha,
-        fit.root if settings.noise == "bayes" else None,
+        fit.root if plan.noise == "bayes" else None,
         max(len(target) - design.width, 1),
         notes=notes,
     )
@@ -199,7 +188,7 @@ def _number(
 def _category(
     target: Variable,
     given: Sequence[Variable],
-    settings: Settings,
+    plan: AllOthers,
     weights: Floats | None,
     alpha: float | None,
 ) -> ColumnModel:
@@ -211,8 +200,8 @@ def _category(
             "too many for a multinomial fit. Group its levels, leave it out, or select fewer predictors (lasso_alpha)."
         )
     whole, whole_codes, whole_weights = given, codes, weights
-    if settings.max_records is not None and len(there) > 2 and len(codes) > settings.max_records:
-        rows, weights = _by_level(codes, weights, settings.max_records)
+    if plan.max_records is not None and len(there) > 2 and len(codes) > plan.max_records:
+        rows, weights = _by_level(codes, weights, plan.max_records)
         given, codes = [variable.take(rows) for variable in given], codes[rows]
         # Columns that say nothing new in fewer records have to go.
         design = Design.of(given, weights=weights)
@@ -222,11 +211,11 @@ def _category(
     if len(there) == 2:
         beta, spread = newton_logit(design, given, codes, weights=weights, extra=extra)
         law = ClassShares(design, np.column_stack([np.zeros(len(beta)), beta]), there)
-        root = spread if settings.noise == "bayes" else None
+        root = spread if plan.noise == "bayes" else None
     else:
         fitted, converged = multinomial_fit(design, given, codes, len(there), weights=weights, extra=extra)
         law = ClassShares(design, fitted, there, converged=converged)
-        if settings.noise == "bayes":
+        if plan.noise == "bayes":
             root, notes = _multinomial_root(design, given, fitted, weights, target.name)
     own, expected = _fit_of_shares(law, whole, whole_codes, whole_weights)
     floored = own > _AS_GOOD_AS_COPIED
@@ -234,7 +223,7 @@ def _category(
         notes = (
             *notes,
             f"Column '{target.name}' is predicted almost without error by the others, so its values would be released "
-            f"as they are; {settings.noise_floor:g} of them are drawn from all values instead. Leave it out, or leave "
+            f"as they are; {plan.noise_floor:g} of them are drawn from all values instead. Leave it out, or leave "
             "out the column that says the same.",
         )
     return ColumnModel(
@@ -247,7 +236,7 @@ def _category(
         root=root,
         degrees=0,
         margin=ObservedShares(there, np.cumsum(np.bincount(whole_codes, whole_weights))) if floored else None,
-        floor=settings.noise_floor,
+        floor=plan.noise_floor,
         notes=notes,
     )
 
@@ -436,21 +425,21 @@ class Records:
 
 
 def fit_all(
-    records: Records, settings: Settings, weights: Floats | None, stream: Stream
+    records: Records, plan: AllOthers, weights: Floats | None, stream: Stream
 ) -> tuple[Records, dict[str, ColumnModel], tuple[str, ...]]:
     """Fit a model of every column and impute the blanks of numbers by them.
 
     Fits use records in which the column and its predictors are complete. Where these are too few, imputed predictors
     serve too, and the models are fitted a second time to better imputed ones.
     """
-    models, incomplete = _models(records, settings, weights, stream.child("fit"))
+    models, incomplete = _models(records, plan, weights, stream.child("fit"))
     blanks = [name for name in records.numbers if name in records.blank]
     if not blanks:
         return records, models, ()
     notes: tuple[str, ...] = ()
     records = _imputed(records, models, blanks, stream.child("impute"))
     if incomplete:
-        models, _ = _models(records, settings, weights, stream.child("fit again"))
+        models, _ = _models(records, plan, weights, stream.child("fit again"))
         records = _imputed(records, models, blanks, stream.child("impute again"))
         notes = (
             "Columns that have too few records without missing values among their predictors, and were fitted with "
@@ -461,36 +450,31 @@ def fit_all(
 
 
 def _models(
-    records: Records, settings: Settings, weights: Floats | None, stream: Stream
+    records: Records, plan: AllOthers, weights: Floats | None, stream: Stream
 ) -> tuple[dict[str, ColumnModel], list[str]]:
-    # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
-    with (
-        one_thread(),
-        ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
-    ):
-        fitted = list(
-            pool.map(lambda name: _model(records, name, settings, weights, stream(name)), records.modelled)
-        )
+    fitted = list(
+        in_threads(lambda name: _model(records, name, plan, weights, stream(name)), records.modelled)
+    )
     models = {model.name: model for model, _ in fitted}
     return models, [model.name for model, complete in fitted if not complete]
 
 
 def _model(
-    records: Records, name: str, settings: Settings, weights: Floats | None, rng: np.random.Generator
+    records: Records, name: str, plan: AllOthers, weights: Floats | None, rng: np.random.Generator
 ) -> tuple[ColumnModel, bool]:
     """Select the predictors of a column, fit it on them, and say whether complete records were enough."""
     others = [other for other in records.modelled if other != name]
     rows, _ = _rows(records, name, others)
-    share = None if weights is None else _scaled(weights[rows])
+    share = None if weights is None else scaled(weights[rows])
     target = _taken(records.scene[name], rows)
     candidates = [_taken(records.scene[other], rows) for other in others]
     chosen = select(
         Design.of(candidates, weights=share),
         candidates,
         target,
-        selector=settings.selector,
-        alpha=settings.alpha,
-        threshold=settings.threshold,
+        selector=plan.selector,
+        alpha=plan.lasso_alpha,
+        threshold=plan.threshold,
         most_columns=len(target) - 3,
         weights=share,
         rng=rng,
@@ -501,8 +485,8 @@ def _model(
     model = fit_column(
         _taken(records.scene[name], rows),
         [_taken(records.scene[other], rows) for other in given],
-        settings,
-        weights=None if weights is None else _scaled(weights[rows]),
+        plan,
+        weights=None if weights is None else scaled(weights[rows]),
         alpha=chosen.alpha,
         rng=rng,
     )
@@ -543,7 +527,3 @@ def _imputed(
 
 def _taken(variable: Variable, rows: Integers) -> Variable:
     return variable if len(rows) == len(variable) else variable.take(rows)
-
-
-def _scaled(weights: Floats) -> Floats:
-    return np.asarray(weights * (len(weights) / weights.sum()))

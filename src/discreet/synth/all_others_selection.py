@@ -7,8 +7,10 @@ itself a set of indicators, which are selected for together (linear probabilitie
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -19,7 +21,6 @@ from discreet.synth.methods.model_matrix import Design
 
 Selector = Literal["lasso", "ridge-threshold", "aic", "none"]
 
-SELECTORS = ("lasso", "ridge-threshold", "aic", "none")
 _FOLDS = 5
 _ALPHAS = 40
 
@@ -40,6 +41,9 @@ class _Moments:
     xy: Floats
     yy: Floats
     n: float
+
+    def __add__(self, other: _Moments) -> _Moments:
+        return _Moments(self.xx + other.xx, self.xy + other.xy, self.yy + other.yy, self.n + other.n)
 
     def __sub__(self, other: _Moments) -> _Moments:
         return _Moments(self.xx - other.xx, self.xy - other.xy, self.yy - other.yy, self.n - other.n)
@@ -83,7 +87,7 @@ def select(
         used = _cross_validated(whole, folds) if alpha == "cv" else float(alpha)
         # The norm over several indicators of a target grows with their number, and so must its penalty.
         penalty = used if alpha == "cv" else used * np.sqrt(y.shape[1])
-        size = np.abs(_lasso(standard, penalty)).max(axis=1)
+        size = np.abs(_lassos(*_as_records(standard))(penalty)).max(axis=1)
     elif selector == "ridge-threshold":
         used = 0.01 if alpha == "cv" else float(alpha)
         ridge = np.linalg.solve(standard.xx + used * np.eye(len(standard.xx)), standard.xy)
@@ -135,24 +139,9 @@ def _moments(
             mine = slice(None) if fold_of is None else fold_of[rows] == number
             a, b = x[mine], y[rows][mine]
             share = np.ones(len(a)) if w is None else w[mine]
-            had = parts[number]
-            parts[number] = _Moments(
-                had.xx + a.T @ (a * share[:, None]),
-                had.xy + a.T @ (b * share[:, None]),
-                had.yy + b.T @ (b * share[:, None]),
-                had.n + float(share.sum()),
-            )
-    whole = parts[0] if count == 1 else _total(parts)
-    return whole, parts if count > 1 else []
-
-
-def _total(parts: Sequence[_Moments]) -> _Moments:
-    return _Moments(
-        np.sum([part.xx for part in parts], axis=0),
-        np.sum([part.xy for part in parts], axis=0),
-        np.sum([part.yy for part in parts], axis=0),
-        sum(part.n for part in parts),
-    )
+            x_share, y_share = a * share[:, None], b * share[:, None]
+            parts[number] += _Moments(a.T @ x_share, a.T @ y_share, b.T @ y_share, float(share.sum()))
+    return reduce(operator.add, parts), parts if count > 1 else []
 
 
 def _standardized(moments: _Moments) -> _Standard:
@@ -186,11 +175,6 @@ def _as_records(standard: _Standard) -> tuple[Floats, Floats]:
     rows = (vectors * np.sqrt(np.maximum(values, 0.0))).T * np.sqrt(len(joint))
     width = len(standard.xx)
     return np.asfortranarray(rows[:, :width]), np.asfortranarray(rows[:, width:])
-
-
-def _lasso(standard: _Standard, alpha: float) -> Floats:
-    x, y = _as_records(standard)
-    return _lassos(x, y)(alpha)
 
 
 def _lassos(x: Floats, y: Floats) -> Callable[[float], Floats]:

@@ -7,7 +7,7 @@ synthesizer is worth its trouble where it is far more useful than the first and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -21,14 +21,40 @@ from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.alias_tables import drawn_places
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like
 from discreet.synth.whole_records import Weights, columns_of, weights_of
 
 
+@dataclass(frozen=True)
+class _Reference(Synthesizer):
+    """Values of the file drawn with replacement, whole records together or every column by itself."""
+
+    _together: ClassVar[bool]
+
+    weights: Weights = "use"
+    leave_out: Annotated[Columns, Public()] = None
+
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
+        """Take the records, to be drawn whole or column by column."""
+        require_microdata(data)
+        whole = engine.collect(data)
+        columns, _ = columns_of(data, self.leave_out, self.weights, frame=whole)
+        if not columns:
+            raise ParameterError("There is no column to draw. Name fewer columns in leave_out.")
+        if not whole.height:
+            raise ParameterError("There are no records to draw from.")
+        frame = whole.select(columns)
+        shares = weights_of(data, whole) if self.weights == "use" else None
+        return FittedDraws(
+            empty_like(data, frame), frame.height, frame=frame, weights=shares, together=self._together
+        )
+
+
 @method(aim="reference", work="whole-file")
 @dataclass(frozen=True)
-class Independent(Synthesizer):
+class Independent(_Reference):
     """What is left if only the columns themselves are kept, each drawn by itself?
 
     Values are drawn with replacement, by survey weight where the file has one. No relation between columns survives.
@@ -47,17 +73,12 @@ class Independent(Synthesizer):
     (5, 2)
     """
 
-    weights: Weights = "use"
-    leave_out: Annotated[Columns, Public()] = None
-
-    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
-        """Take the columns."""
-        return _taken(data, self.leave_out, self.weights, together=False)
+    _together: ClassVar[bool] = False
 
 
 @method(aim="reference", work="whole-file")
 @dataclass(frozen=True)
-class Bootstrap(Synthesizer):
+class Bootstrap(_Reference):
     """What if records were simply drawn with replacement?
 
     Every synthetic record is a copy of a real one: a yardstick of usefulness, never a protection.
@@ -76,12 +97,7 @@ class Bootstrap(Synthesizer):
     (5, 2)
     """
 
-    weights: Weights = "use"
-    leave_out: Annotated[Columns, Public()] = None
-
-    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
-        """Take the records."""
-        return _taken(data, self.leave_out, self.weights, together=True)
+    _together: ClassVar[bool] = True
 
 
 @stored("fitted-draws")
@@ -105,19 +121,4 @@ class FittedDraws(Fitted):
     def _places(self, n: int, rng: np.random.Generator) -> Integers:
         if self.weights is None:
             return rng.integers(self.frame.height, size=n)
-        upto = np.cumsum(self.weights)
-        at = np.searchsorted(upto, rng.random(n) * upto[-1], side="right")
-        return np.asarray(np.minimum(at, len(upto) - 1), dtype=np.int64)
-
-
-def _taken(data: Microdata, leave_out: Columns, weights: Weights, *, together: bool) -> FittedDraws:
-    require_microdata(data)
-    whole = engine.collect(data)
-    columns, _ = columns_of(data, leave_out, weights, frame=whole)
-    if not columns:
-        raise ParameterError("There is no column to draw. Name fewer columns in leave_out.")
-    if not whole.height:
-        raise ParameterError("There are no records to draw from.")
-    frame = whole.select(columns)
-    shares = weights_of(data, whole) if weights == "use" else None
-    return FittedDraws(empty_like(data, frame), frame.height, frame=frame, weights=shares, together=together)
+        return drawn_places(np.cumsum(self.weights), n, rng)

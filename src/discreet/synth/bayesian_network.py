@@ -13,7 +13,7 @@ from discreet import dp, engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, HoldsValues, Public, Share
 from discreet.core.declared_types import all_declared, is_range
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
@@ -23,21 +23,12 @@ from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.codes import CodedColumns
-from discreet.synth.bayesian_network_model import (
-    BinLaw,
-    CellLaw,
-    FittedBayesianNetwork,
-    Informations,
-    Node,
-    WithinBin,
-    automatic_parents,
-    greedy_network,
-)
+from discreet.synth import bayesian_network_model, whole_records
+from discreet.synth.bayesian_network_model import CellLaw, FittedBayesianNetwork, Node, WithinBin
 from discreet.synth.binned_columns import Attribute, declared_attribute, levels_of, observed_attribute
-from discreet.synth.column_forms import as_numbers, is_numeric
+from discreet.synth.column_forms import as_numbers, check_named, is_numeric, listed
 from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
-from discreet.synth.whole_records import weights_of
 
 _LONG_TEXT = 0.5
 _LEAST_ROWS = 50
@@ -210,19 +201,14 @@ class BayesianNetwork(Synthesizer):
 
     def _columns(self, data: Microdata, frame: pl.DataFrame) -> tuple[list[str], list[str], dict[str, str]]:
         """Say which columns are in the network, which are regenerated as keys, and which are left out, and why."""
-        given = (self.leave_out,) if isinstance(self.leave_out, str) else tuple(self.leave_out or ())
-        never = (
-            (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
-        )
-        for setting, named in (
-            ("leave_out", given),
-            ("domain", self.domain or {}),
-            ("semicontinuous", self.semicontinuous or {}),
-            ("never_missing", never),
-        ):
-            for name in named:
-                if name not in data.schema:
-                    raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+        given = listed(self.leave_out)
+        named = {
+            "leave_out": given,
+            "domain": self.domain,
+            "semicontinuous": self.semicontinuous,
+            "never_missing": listed(self.never_missing),
+        }
+        check_named(named, data.columns)
         left_out = dict.fromkeys(given, "as asked for")
         left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
         if data.roles.weight and data.roles.weight not in left_out:
@@ -255,15 +241,13 @@ class BayesianNetwork(Synthesizer):
                 "epsilon cannot be honored with survey weights: one record may then count many times. Set "
                 "weights='ignore'."
             )
-        return weights_of(data, frame)
+        return whole_records.weights_of(data, frame)
 
     def _attribute(self, series: pl.Series) -> Attribute:
         domain = (self.domain or {}).get(series.name)
         ranged = is_range(domain) if self.epsilon else _is_range(domain, series.dtype)
         domain = tuple(domain or ()) if ranged else domain
-        never = (
-            (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
-        )
+        never = listed(self.never_missing)
         if self.epsilon or domain is not None:
             missing = series.name in never if self.epsilon else series.null_count() == 0
             return declared_attribute(
@@ -294,9 +278,10 @@ class BayesianNetwork(Synthesizer):
             rows = np.sort(rng.choice(records, size=self.structure_rows, replace=False))
             codes = [own[rows] for own in codes]
             weights = None if weights is None else weights[rows]
-        return greedy_network(
-            Informations(codes, coded.sizes, weights),
-            parents=self.parents or automatic_parents(records, len(codes), self.epsilon),
+        return bayesian_network_model.greedy_network(
+            bayesian_network_model.Informations(codes, coded.sizes, weights),
+            parents=self.parents
+            or bayesian_network_model.automatic_parents(records, len(codes), self.epsilon),
             records=records,
             epsilon=epsilon,
             max_cells=self.max_cells,
@@ -338,7 +323,7 @@ class BayesianNetwork(Synthesizer):
 
     def _within(
         self, coded: _Coded, frame: pl.DataFrame, epsilon: float, stream: Stream
-    ) -> dict[str, BinLaw]:
+    ) -> dict[str, bayesian_network_model.BinLaw]:
         pairs = zip(coded.attributes, coded.codes, strict=True)
         numbers = [(attribute, own) for attribute, own in pairs if attribute.edges is not None]
         laws = {}
@@ -346,7 +331,7 @@ class BayesianNetwork(Synthesizer):
             assert attribute.edges is not None
             there = own < attribute.ordinary
             values = as_numbers(frame[attribute.name]).fill_null(0.0).to_numpy()[there]
-            laws[attribute.name] = BinLaw.fit(
+            laws[attribute.name] = bayesian_network_model.BinLaw.fit(
                 np.clip(values, attribute.edges[0], attribute.edges[-1]),
                 own[there],
                 attribute.edges,

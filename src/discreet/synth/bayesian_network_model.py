@@ -18,6 +18,7 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.dp.entropy import Stream
+from discreet.numerics.alias_tables import places_within
 from discreet.numerics.codes import CodedColumns
 from discreet.numerics.mutual_information import count_entropy
 from discreet.synth.binned_columns import Attribute
@@ -72,7 +73,7 @@ class FittedBayesianNetwork(Fitted):
             law = self.laws[place - self.joint]
             codes[node.child] = law.draw(above, stream("column", self.attributes[node.child].name))
         columns = [self._decoded(a, own, stream) for a, own in zip(self.attributes, codes, strict=True)]
-        columns += [_regenerated(name, dtype, n) for name, dtype in self.keys.items()]
+        columns += [pl.Series(name, np.arange(1, n + 1)).cast(dtype) for name, dtype in self.keys.items()]
         return pl.DataFrame(columns)
 
     def _decoded(self, attribute: Attribute, codes: Integers, stream: Stream) -> pl.Series:
@@ -81,12 +82,6 @@ class FittedBayesianNetwork(Fitted):
         bins = np.minimum(codes, attribute.ordinary - 1)
         numbers = self.within[attribute.name].draw(bins, stream("within", attribute.name))
         return attribute.decode(codes, numbers)
-
-
-def _regenerated(name: str, dtype: pl.DataType, n: int) -> pl.Series:
-    """Number the records anew in place of a key."""
-    numbers = pl.Series(name, np.arange(1, n + 1, dtype=np.int64))
-    return numbers.cast(dtype)
 
 
 # The law of one column given the cell of its parents: counts, plain or with discrete Laplace noise.
@@ -181,28 +176,22 @@ class CellLaw:
         chance = rng.random(len(parents))
         if self.cells is None or self.starts is None or self.children is None:
             first, last = parents * size, (parents + 1) * size
-            return np.asarray(self._hit(first, last, chance) - first)
+            return places_within(self.mass, first, last, chance) - first
         if not len(self.cells):
             assert self.fewer is not None
             return self.fewer.draw(parents // self.last, rng)
         at = np.minimum(np.searchsorted(self.cells, parents), len(self.cells) - 1)
         known = self.cells[at] == parents
-        drawn = self.children[self._hit(self.starts[at], self.starts[at + 1], chance)]
+        drawn = self.children[places_within(self.mass, self.starts[at], self.starts[at + 1], chance)]
         if self.fewer is not None:
             drawn[~known] = self.fewer.draw(parents[~known] // self.last, rng)
             return drawn
         fallback = np.searchsorted(self.margin, chance * self.margin[-1], side="right").clip(0, size - 1)
         return np.where(known, drawn, fallback)
 
-    def _hit(self, first: Integers, last: Integers, chance: Floats) -> Integers:
-        below = np.where(first > 0, self.mass[np.maximum(first - 1, 0)], 0.0)
-        aim = below + chance * (self.mass[last - 1] - below)
-        return np.clip(np.searchsorted(self.mass, aim, side="right"), first, last - 1)
-
 
 # Which number of its bin does a synthetic record get?
 WithinBin = Literal["uniform", "empirical", "histogram2", "spikes+uniform"]
-WAYS: tuple[WithinBin, ...] = ("uniform", "empirical", "histogram2", "spikes+uniform")
 
 _FINER = 10
 _SPIKE = 0.1

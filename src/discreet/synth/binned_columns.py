@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,16 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.declared_types import is_range
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.parameters import distinct
 from discreet.core.roles import Columns
 from discreet.core.wording import type_name
+from discreet.dp.entropy import Stream
 from discreet.engine.counting_kernels import place_among
 from discreet.microdata import Microdata
-from discreet.synth.bin_kernels import bins_of, bins_of_whole
-from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers, is_numeric
+from discreet.synth import bin_kernels, column_forms
+from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric, plain_text
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 
@@ -94,7 +96,7 @@ class Attribute:
     def encode_small(self, series: pl.Series) -> npt.NDArray[np.integer[Any]]:
         """Return the codes in the smallest type that holds them; sums and products of them do not fit into it."""
         if self.levels is not None:
-            values = _plain(series)
+            values = plain_text(series)
             if len(values) >= _MANY and (keys := _hashes(self.levels, values)) is not None:
                 found = np.empty(len(values), dtype=self.small_type)
                 if place_among(values.hash().to_numpy(), keys, found) and not self.has_missing:
@@ -110,7 +112,7 @@ class Attribute:
             # Values beyond a declared range belong to its first or last bin.
             filled = numbers.fill_null(0.0) if numbers.null_count() else numbers
             plain = filled.to_numpy()
-            places: npt.NDArray[np.integer[Any]] = bins_of(plain, self.edges, self.small_type)
+            places: npt.NDArray[np.integer[Any]] = bin_kernels.bins_of(plain, self.edges, self.small_type)
             if self.heaps is not None:
                 near = np.minimum(np.searchsorted(self.heaps, plain), len(self.heaps) - 1)
                 places = np.where(self.heaps[near] == plain, self.ordinary + near, places)
@@ -124,7 +126,7 @@ class Attribute:
         signed = series.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
         if len(series) < _MANY or not signed or series.null_count() or self.heaps is not None:
             return None
-        return bins_of_whole(series.cast(pl.Int64).to_numpy(), self.edges, self.small_type)
+        return bin_kernels.bins_of_whole(series.cast(pl.Int64).to_numpy(), self.edges, self.small_type)
 
     def _undeclared(self) -> ColumnError:
         return ColumnError(
@@ -146,6 +148,21 @@ class Attribute:
         if missing is not None:
             values = np.where(missing, 0.0, values)
         return from_numbers(values, missing, self.dtype, self.name)
+
+    def drawn_within(self, codes: Integers, stream: Stream) -> pl.Series:
+        """Return values of codes; numbers are spread evenly over their bins."""
+        if self.edges is None:
+            return self.decode(codes, None)
+        bins = np.minimum(codes, self.bins - 1)
+        low, high = self.edges[bins], self.edges[bins + 1]
+        # Strictly inside, so that rounding to whole numbers never leaves the bin.
+        part = stream("within", self.name).random(len(bins)) * (1 - 2**-20) + 2**-21
+        return self.decode(codes, low + part * (high - low))
+
+
+def replacing_one_record(epsilon: float, covers: str) -> DifferentialPrivacy:
+    """Claim that one record could be any other."""
+    return DifferentialPrivacy(epsilon, against="replacing one record", adjacency="replace", covers=covers)
 
 
 def levels_of(attributes: Sequence[Attribute]) -> dict[str, pl.Series | None]:
@@ -171,7 +188,7 @@ def observed_attribute(
     there = series.drop_nulls()
     distinct = there.n_unique()
     if not is_numeric(series.dtype) or distinct <= threshold:
-        plain = _plain(there)
+        plain = plain_text(there)
         plain = plain.drop_nans() if plain.dtype.is_float() else plain
         levels = plain.unique().sort().rename("level")
         if isinstance(series.dtype, pl.Enum):
@@ -180,7 +197,7 @@ def observed_attribute(
         return Attribute(series.name, series.dtype, levels, None, has_missing)
     values = as_numbers(there).drop_nulls().to_numpy()
     whole = series.dtype.is_integer() or series.dtype.is_temporal()
-    decimals = 0 if whole else decimals_of(values)
+    decimals = 0 if whole else column_forms.decimals_of(values)
     heaps = _heaps(series, values, heap, declared)
     rest = values if heaps is None else values[~np.isin(values, heaps)]
     rest = rest if len(rest) else values
@@ -245,15 +262,9 @@ def declared_attribute(
         if len(ends) != 2 or not ends[0] < ends[1]:
             raise ColumnError(f"The domain of column '{name}' must be (low, high) with low below high.")
         edges = np.linspace(ends[0], ends[1], bins + 1)
-        return Attribute(
-            name,
-            dtype,
-            None,
-            edges,
-            not never_missing,
-            0 if dtype.is_integer() or dtype.is_temporal() else None,
-            _declared_heaps(series, heaps) if len(heaps) else None,
-        )
+        decimals = 0 if dtype.is_integer() or dtype.is_temporal() else None
+        piles = _declared_heaps(series, heaps) if len(heaps) else None
+        return Attribute(name, dtype, None, edges, not never_missing, decimals, piles)
     if isinstance(domain, str) or not isinstance(domain, Sequence) or not domain:
         raise ColumnError(
             f"The domain of column '{name}' must be a list of levels, or (low, high) for a number."
@@ -280,8 +291,7 @@ def _places(levels: pl.Series, values: pl.Series) -> pl.Series:
     """The place of every value among the levels; null where it is none of them."""
     if levels.dtype == pl.String and values.dtype == pl.String and not levels.null_count():
         return values.cast(pl.Enum(levels), strict=False).to_physical()
-    keyed = pl.DataFrame({"level": levels, "code": np.arange(len(levels), dtype=np.uint32)})
-    return values.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["code"]
+    return column_forms.places_among(values, levels)
 
 
 def _hashes(levels: pl.Series, values: pl.Series) -> Any:
@@ -295,36 +305,19 @@ def _hashes(levels: pl.Series, values: pl.Series) -> Any:
     return keys if len(np.unique(keys)) == len(keys) else None
 
 
-def _plain(series: pl.Series) -> pl.Series:
-    return series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
-
-
 # What private generators are told of their columns: which ones, in which declared bins, and at what price.
 #
 # Columns are those of the file, less what a role or the user takes out; nothing of them is read off the data.
 
 
-def listed(columns: Columns) -> tuple[str, ...]:
-    """Columns as the user names them: one, several or none.
-
-    Examples
-    --------
-    >>> listed("age"), listed(None)
-    (('age',), ())
-    """
-    return (columns,) if isinstance(columns, str) else tuple(columns or ())
-
-
-def left_out_of(data: Microdata, named: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def left_out_of(data: Microdata, leave_out: Columns, **named: Iterable[str] | None) -> dict[str, str]:
     """Columns that are not synthesized, and why; by roles and parameters, never by what the records are.
 
-    ``named`` has the columns by the parameter under which the user named them.
+    ``named`` has the columns by the other parameters under which the user named some.
     """
-    for setting, columns in named.items():
-        for name in columns:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
-    left_out = dict.fromkeys(named["leave_out"], "as asked for")
+    asked = column_forms.listed(leave_out)
+    column_forms.check_named({"leave_out": asked, **named}, data.columns)
+    left_out = dict.fromkeys(asked, "as asked for")
     left_out |= {name: "an identifier" for name in data.roles.identifiers if name not in left_out}
     for column, why in (
         (data.roles.weight, "the weight: one record would count many times"),

@@ -8,7 +8,7 @@ a NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Array, Codes, Flags, Floats
-from discreet.core.errors import ColumnError
+from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.roles import Columns
 from discreet.core.wording import type_name
 from discreet.numerics.trees.coding import FINE, Feature
 from discreet.synth.saved_models import stored, stored_as
@@ -58,7 +59,8 @@ class CategoryForm:
         cls, series: pl.Series, *, ordered: bool = False, missing: bool = False, extra: Sequence[Any] = ()
     ) -> CategoryForm:
         """Read the form off a column; ``extra`` are levels that rules may bring in."""
-        plain = _plain(series)
+        # Polars might take the name of a column for a pattern (``^a$``).
+        plain = plain_text(series.rename("level"))
         levels = plain.drop_nulls().unique().sort()
         seen = levels.to_list()
         fresh = [value for value in dict.fromkeys(extra) if value is not None and value not in seen]
@@ -90,10 +92,8 @@ class CategoryForm:
 
     def codes(self, series: pl.Series) -> Codes:
         """Return the code of every value."""
-        keyed = pl.DataFrame({"level": self.levels, "code": np.arange(len(self.levels), dtype=np.int32)})
-        found = _plain(series).to_frame("level").join(keyed, on="level", how="left", maintain_order="left")
-        last = len(self.levels) if self.has_missing else None
-        codes = found["code"].fill_null(last) if last is not None else found["code"]
+        codes = places_among(plain_text(series), self.levels)
+        codes = codes.fill_null(len(self.levels)) if self.has_missing else codes
         if codes.null_count():
             raise ColumnError(
                 f"Column '{self.name}' has values that were not there when the model was fitted. "
@@ -323,10 +323,21 @@ def decimals_of(values: Floats, *, single: bool = False) -> int | None:
     return places
 
 
-def _plain(series: pl.Series) -> pl.Series:
-    """Take a category for its text; without its name, which Polars might take for a pattern (``^a$``)."""
-    series = series.rename("level")
+def plain_text(series: pl.Series) -> pl.Series:
+    """Take a category for its text."""
     return series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+
+
+def places_among(values: pl.Series, levels: pl.Series) -> pl.Series:
+    """The place of every value among levels of its type; null where it is none of them.
+
+    Examples
+    --------
+    >>> places_among(pl.Series(["b", None, "c"]), pl.Series(["a", "b"])).to_list()
+    [1, None, None]
+    """
+    keyed = pl.DataFrame({"level": levels, "place": np.arange(len(levels))})
+    return values.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["place"]
 
 
 def _as_levels(values: Sequence[Any], dtype: pl.DataType, name: str) -> pl.Series:
@@ -446,6 +457,41 @@ Form = CategoryForm | NumberForm
 def columns_named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return some columns; Polars' own ``select`` takes a column that is called ``*`` for all of them."""
     return pl.DataFrame({name: frame[name] for name in names})
+
+
+def listed(columns: Columns) -> tuple[str, ...]:
+    """Columns as the user names them: one, several or none.
+
+    Examples
+    --------
+    >>> listed("age"), listed(None)
+    (('age',), ())
+    """
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
+
+
+def check_named(settings: Mapping[str, Iterable[str] | None], known: Iterable[str]) -> None:
+    """Refuse a column that is not there; ``settings`` say under which name the user wrote which columns."""
+    for setting, columns in settings.items():
+        for name in columns or ():
+            if name not in known:
+                raise ColumnError(f"{unknown_name(name, known)} It was named under {setting}.")
+
+
+def scaled(weights: Floats) -> Floats:
+    """Bring weights to a sum of as many as there are."""
+    return np.asarray(weights * (len(weights) / weights.sum()))
+
+
+def positive_weights(weights: pl.Series, way_out: str) -> Floats:
+    """Return survey weights; ``way_out`` says what to do where one is no positive number."""
+    numbers = weights.cast(pl.Float64)
+    bad = int((numbers.is_null() | ~numbers.is_finite() | (numbers <= 0)).fill_null(True).sum())
+    if bad:
+        raise ColumnError(
+            f"The weight '{weights.name}' is missing, zero, negative or not finite in {bad:,} records. {way_out}"
+        )
+    return numbers.to_numpy()
 
 
 def is_numeric(dtype: pl.DataType) -> bool:

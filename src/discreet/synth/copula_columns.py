@@ -233,7 +233,6 @@ def _in_order(codes: Codes, dimension: Dimension, weights: Floats | None) -> Emp
 # The columns of a file on their own: from uniform numbers to values, states and levels.
 MarginKind = Literal["empirical", "smoothed", "parametric"]
 
-MARGINS = ("empirical", "smoothed", "parametric")
 FAMILIES = ("norm", "lognorm", "gamma", "expon", "uniform")
 _MOST_VALUES = 20_000
 _EDGE = 1e-12

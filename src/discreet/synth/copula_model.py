@@ -17,15 +17,8 @@ from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.copula import EmpiricalMargin
 from discreet.numerics.correlation import root_of
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm
-from discreet.synth.copula_columns import (
-    FAMILIES,
-    ColumnMargin,
-    Dimension,
-    MarginKind,
-    given_a_value,
-    laid_out,
-)
+from discreet.synth import copula_columns
+from discreet.synth.column_forms import CategoryForm, Form, NumberForm, check_named, listed
 from discreet.synth.distributions.families import check_family
 from discreet.synth.methods.observed_values import Stratum
 from discreet.synth.saved_models import stored
@@ -82,14 +75,16 @@ class NormalCoupling(Coupling):
 
 
 #: Fits the dependence of one stratum and says what should be known about it.
-Fitter = Callable[[Sequence[Dimension], Floats | None, Stream], tuple[Coupling, tuple[str, ...]]]
+Fitter = Callable[
+    [Sequence[copula_columns.Dimension], Floats | None, Stream], tuple[Coupling, tuple[str, ...]]
+]
 
 
 @dataclass(frozen=True)
 class Preparation:
     """The parameters that all copulas share."""
 
-    margins: MarginKind | Mapping[str, MarginKind]
+    margins: copula_columns.MarginKind | Mapping[str, copula_columns.MarginKind]
     families: Sequence[str]
     level_order: str
     special_codes: Mapping[str, Any] | None
@@ -108,10 +103,10 @@ class Preparation:
 
     def check(self) -> None:
         """Refuse what makes no sense whatever the data are."""
-        for family in self.families if self.families != FAMILIES else ():
+        for family in self.families if self.families != copula_columns.FAMILIES else ():
             check_family(family)
 
-    def kinds(self, forms: Mapping[str, Form]) -> dict[str, MarginKind]:
+    def kinds(self, forms: Mapping[str, Form]) -> dict[str, copula_columns.MarginKind]:
         """Return the kind of margin of every column; categories are always as observed."""
         if not isinstance(self.margins, Mapping):
             return dict.fromkeys(forms, self.margins)
@@ -134,10 +129,8 @@ def fit_copula(
     splits: bool = False,
 ) -> FittedCopula:
     """Fit margins and dependence, one model a stratum."""
-    names = (options.strata,) if isinstance(options.strata, str) else tuple(options.strata or ())
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under strata.")
+    names = listed(options.strata)
+    check_named({"strata": names}, data.columns)
     intake = take_in(
         data,
         leave_out=options.leave_out,
@@ -155,7 +148,7 @@ def fit_copula(
         own = stream if rows is None else stream.child(f"stratum {number}")
         frame = intake.frame if rows is None else intake.frame[rows]
         weights = intake.weights if rows is None or intake.weights is None else intake.weights[rows]
-        layout = laid_out(
+        layout = copula_columns.laid_out(
             frame,
             intake.forms,
             weights=weights,
@@ -210,7 +203,7 @@ _CALIBRATION = 100_000
 class Model:
     """The copula of one stratum."""
 
-    margins: Mapping[str, ColumnMargin]
+    margins: Mapping[str, copula_columns.ColumnMargin]
     coupling: Coupling
 
     def calibrated(self, rng: np.random.Generator) -> Model:
@@ -236,7 +229,7 @@ class Model:
                 states = margin.margins[0]
                 assert isinstance(states, EmpiricalMargin)
                 tie = float(self.coupling.correlation[at, at + 1])
-                uniform[:, at + 1] = given_a_value(uniform[:, at + 1], states, tie, ordinary)
+                uniform[:, at + 1] = copula_columns.given_a_value(uniform[:, at + 1], states, tie, ordinary)
             columns.append(form.joined(margin.parts(uniform[:, at : at + margin.width], ordinary)))
             at += margin.width
         return pl.DataFrame(columns)

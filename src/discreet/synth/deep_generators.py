@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from discreet.synth.whole_records import Prepared, Weights, prepare
 
 if TYPE_CHECKING:
     from discreet.networks.tables import CodedTable
-    from discreet.networks.training import Course, Trainer
+    from discreet.networks.training import Trainer
 
 
 _XU = (
@@ -64,13 +64,21 @@ class _Network(Synthesizer):
     few_values: Annotated[int, AtLeast(0)] = 20
     leave_out: Annotated[Columns, Public()] = None
 
-    def _shape(self) -> Any:
-        """Return the sizes and rates of the network."""
+    def _network(self) -> tuple[Any, Any]:
+        """Return the class of its shape and that of its trainer; both need torch."""
         raise TypeError(type(self).__name__)
 
-    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
-        """Make the trainer."""
-        raise TypeError(type(self).__name__)
+    def _shape(self) -> Any:
+        """Return the sizes and rates of the network."""
+        return _made_of(self, self._network()[0])
+
+    def _trained(self, make: Callable[[Any], Trainer], stream: Stream, *, progress: bool) -> tuple[Any, Any]:
+        """Train what is made on a device; return its weights and what happened."""
+        from discreet.networks.training import Course, train
+
+        course = _made_of(self, Course, seed=int(stream("training").integers(2**62)))
+        with _told(self.epochs, progress) as hear:
+            return train(make, course, hear=hear, smaller=self.smaller)
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedNetwork:
         """Train the network.
@@ -85,21 +93,18 @@ class _Network(Synthesizer):
             Show how far it is, and how long it will take, on a terminal.
         """
         load_extra("torch", extra="deep", purpose=f"Training {type(self).__name__}")
-        from discreet.networks.training import train
-
         file = prepare(self, data)
         stream = Stream(seed_of(seed), self.name)
         coding, table = coded(self, file, stream)
         learned, held = table, None
         if self.held_out and len(table) > 10:
             learned, held = table.split(self.held_out, stream("held out"))
-        with _told(self.epochs, progress) as hear:
-            weights, report = train(
-                lambda device: self._trainer(learned, device, held),
-                self._course(int(stream("training").integers(2**62))),
-                hear=hear,
-                smaller=self.smaller,
-            )
+        _, trainer = self._network()
+        weights, report = self._trained(
+            lambda device: trainer(learned, self._shape(), self.batch, device, held),
+            stream,
+            progress=progress,
+        )
         return FittedNetwork(
             file.like,
             file.rows,
@@ -117,20 +122,12 @@ class _Network(Synthesizer):
             notes=pooled_notes(self, file),
         )
 
-    def _course(self, seed: int) -> Course:
-        from discreet.networks.training import Course
 
-        return Course(
-            self.epochs,
-            self.batch,
-            seed=seed,
-            device=self.device,
-            held_out=self.held_out,
-            patience=self.patience,
-            time_limit=self.time_limit,
-            checkpoint=self.checkpoint,
-            threads=self.threads,
-        )
+def _made_of(plan: Any, kind: Any, **also: Any) -> Any:
+    """Fill in a class of settings from the parameters of the same names."""
+    return kind(
+        **also, **{one.name: getattr(plan, one.name) for one in fields(kind) if hasattr(plan, one.name)}
+    )
 
 
 # What all generators that are networks share: their parameters, and how a file becomes a trained model.
@@ -270,22 +267,10 @@ class CTGAN(_Network):
     match: Annotated[float, AtLeast(0)] = 30.0
     modes: Annotated[int, AtLeast(1)] = 10
 
-    def _shape(self) -> Any:
-        from discreet.networks.adversarial import GanShape
+    def _network(self) -> tuple[Any, Any]:
+        from discreet.networks.adversarial import GanShape, GanTrainer
 
-        return GanShape(
-            noise=self.noise,
-            width=self.width,
-            layers=self.layers,
-            pack=self.pack,
-            match=self.match,
-            learning_rate=self.learning_rate,
-        )
-
-    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
-        from discreet.networks.adversarial import GanTrainer
-
-        return GanTrainer(table, self._shape(), self.batch, device, held)
+        return GanShape, GanTrainer
 
 
 @method(
@@ -338,21 +323,10 @@ class TVAE(_Network):
     beta: Annotated[float, AtLeast(0)] = 0.0
     modes: Annotated[int, AtLeast(1)] = 10
 
-    def _shape(self) -> Any:
-        from discreet.networks.autoencoder import VaeShape
+    def _network(self) -> tuple[Any, Any]:
+        from discreet.networks.autoencoder import VaeShape, VaeTrainer
 
-        return VaeShape(
-            latent=self.latent,
-            width=self.width,
-            layers=self.layers,
-            learning_rate=self.learning_rate,
-            beta=self.beta,
-        )
-
-    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
-        from discreet.networks.autoencoder import VaeTrainer
-
-        return VaeTrainer(table, self._shape(), self.batch, device, held)
+        return VaeShape, VaeTrainer
 
 
 @method(
@@ -403,14 +377,7 @@ class TabularDiffusion(_Network):
     width: Annotated[int, AtLeast(1)] = 512
     layers: Annotated[int, AtLeast(1)] = 2
 
-    def _shape(self) -> Any:
-        from discreet.networks.diffusion import DiffusionShape
+    def _network(self) -> tuple[Any, Any]:
+        from discreet.networks.diffusion import DiffusionShape, DiffusionTrainer
 
-        return DiffusionShape(
-            steps=self.steps, width=self.width, layers=self.layers, learning_rate=self.learning_rate
-        )
-
-    def _trainer(self, table: CodedTable, device: Any, held: CodedTable | None) -> Trainer:
-        from discreet.networks.diffusion import DiffusionTrainer
-
-        return DiffusionTrainer(table, self._shape(), self.batch, device, held)
+        return DiffusionShape, DiffusionTrainer

@@ -85,14 +85,15 @@ def draw_from(
 ) -> tuple[Singles, Codes]:
     """Draw n records from a trained network: numbers and codes."""
     torch = load_extra("torch", extra="deep", purpose=f"Drawing from {model.kind}")
+    from discreet.networks.blocks import Blocks
     from discreet.networks.training import chosen_device, drawing_memory_told, put_weights, quiet_threads
 
     device = chosen_device(model.device)
     sizes, numbers = model.coding.sizes, model.coding.numbers
+    blocks = Blocks(sizes, device)
     with drawing_memory_told(), quiet_threads(1):
         if model.kind in ("ctgan", "dpgan", "pategan"):
             from discreet.networks.adversarial import Asked, GanShape, Generator, sample_gan
-            from discreet.networks.blocks import Blocks
 
             shape = GanShape(**model.shape)
             conditions = Asked(
@@ -104,26 +105,21 @@ def draw_from(
             wanted = None
             if asked is not None and asked[0] in conditions.columns:
                 wanted = (conditions.columns.index(asked[0]), asked[1])
-            return sample_gan(
-                generator, conditions, Blocks(sizes, device), shape, n, seed=seed, wanted=wanted
-            )
+            return sample_gan(generator, conditions, blocks, shape, n, seed=seed, wanted=wanted)
         if model.kind == "tvae":
             from discreet.networks.autoencoder import Decoder, VaeShape, sample_vae
-            from discreet.networks.blocks import Blocks
 
             vae = VaeShape(**model.shape)
             decoder = Decoder(numbers, numbers + sum(sizes), vae).to(device)
             put_weights({"decoder": decoder}, _part(model, "decoder"))
-            return sample_vae(decoder, Blocks(sizes, device), vae, n, seed=seed, device=device)
+            return sample_vae(decoder, blocks, vae, n, seed=seed, device=device)
         if model.kind != "tabular-diffusion":
             raise ValueError("a network of an unknown kind")
-        from discreet.networks.blocks import Blocks
         from discreet.networks.diffusion import Denoiser, DiffusionShape, Schedule, sample_diffusion
 
         form = DiffusionShape(**model.shape)
         denoiser = Denoiser(numbers + sum(sizes), form).to(device)
         put_weights({"average": denoiser}, _part(model, "average"))
-        blocks = Blocks(sizes, device)
         fixed = None
         if asked is not None:
             column, chances = asked

@@ -25,6 +25,7 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import KeyedDraws, Seed
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import listed
 from discreet.synth.synthesizer import Fitted, Synthesizer, seed_of
 
 TIMES_THE_RECORDS = 10
@@ -181,7 +182,7 @@ def fitting_sample(
     if wanted >= of_rows:
         whole = data.with_frame(engine.whole_frame(data)) if engine.is_lazy(data) else data
         return FittingSample(whole, of_rows, of_rows)
-    key = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
+    key = listed(record_key)
     draws = KeyedDraws.of(seed_of(seed), "fitting sample")
     if key and together is None:
         engine.check_record_key(data, key, purpose="the sample to learn from")

@@ -70,29 +70,23 @@ class GraphicalModel:
             own[place].append((away, shape, shares))
         for columns, allowed in (zeros or {}).items():
             place = tree.holder(columns, sizes)
-            clique = tree.cliques[place]
-            shape = tuple(
-                size if column in columns else 1
-                for column, size in zip(clique, cliques[place].shape, strict=True)
-            )
-            cliques[place] *= allowed.reshape(shape)
+            cliques[place] *= _along(allowed, columns, tree.cliques[place], cliques[place].shape)
         alone = {columns[0]: shares for columns, shares in targets.items() if len(columns) == 1}
         for place, clique in enumerate(tree.cliques):
             # Independent columns to start with: what cliques share is then the same already.
-            for at, column in enumerate(clique):
-                along = [1] * len(clique)
-                along[at] = sizes[column]
-                cliques[place] *= (alone[column] / alone[column].sum()).reshape(along)
+            for column in clique:
+                shares = alone[column] / alone[column].sum()
+                cliques[place] *= _along(shares, (column,), clique, cliques[place].shape)
         shared = [
             cls._onto(cliques[place], tree.cliques[place], tree.shared(place))
             for place in range(len(cliques))
         ]
-        walk = list(_walk(tree.parents))
+        # Each step with the edge that it crosses, named after its lower end.
+        walk = [(a, b, b if tree.parents[b] == a else a) for a, b in _walk(tree.parents)]
         for _ in range(walks):
             off = 0.0
-            for before, place in walk:
+            for before, place, edge in walk:
                 if before >= 0:
-                    edge = place if tree.parents[place] == before else before
                     _carry(tree, cliques, shared, before, place, edge)
                 for away, shape, shares in own[place]:
                     now = cliques[place].sum(axis=away, keepdims=True).reshape(shape)
@@ -102,9 +96,8 @@ class GraphicalModel:
             if off < _AGREED:
                 break
         # A last walk without scaling leaves every clique agreeing with its neighbors.
-        for before, place in walk:
+        for before, place, edge in walk:
             if before >= 0:
-                edge = place if tree.parents[place] == before else before
                 _carry(tree, cliques, shared, before, place, edge)
         return cls(tree, tuple(np.asarray(one / one.sum()) for one in cliques))
 
@@ -171,17 +164,21 @@ def _walk(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
     return iter(steps)
 
 
+def _along(table: Floats, columns: Clique, clique: Clique, shape: tuple[int, ...]) -> Floats:
+    """Lay a table of some columns along the axes of a clique that holds them, in the same order."""
+    return table.reshape(
+        [size if column in columns else 1 for column, size in zip(clique, shape, strict=True)]
+    )
+
+
 def _carry(  # noqa: PLR0917
     tree: JunctionTree, cliques: list[Floats], shared: list[Floats], before: int, place: int, edge: int
 ) -> None:
     """Bring a clique up to date with its neighbor, by what they share."""
     columns = tree.shared(edge)
     now = GraphicalModel._onto(cliques[before], tree.cliques[before], columns)
-    clique = tree.cliques[place]
-    shape = [
-        size if column in columns else 1 for column, size in zip(clique, cliques[place].shape, strict=True)
-    ]
-    cliques[place] *= (now / np.maximum(shared[edge], _SMALLEST)).reshape(shape)
+    factor = now / np.maximum(shared[edge], _SMALLEST)
+    cliques[place] *= _along(factor, columns, tree.cliques[place], cliques[place].shape)
     shared[edge] = now
 
 

@@ -19,7 +19,9 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import typed_parameters
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
+from discreet.synth.column_forms import positive_weights
 from discreet.synth.saved_models import stored
 
 
@@ -73,14 +75,7 @@ class SurveyHouseholds:
         first = np.concatenate([starts, [len(number)]])
         weights = np.ones(frame.height)
         if weight is not None:
-            column = frame[weight].cast(pl.Float64)
-            bad = int((column.is_null() | ~column.is_finite() | (column <= 0)).fill_null(True).sum())
-            if bad:
-                raise ColumnError(
-                    f"The weight '{weight}' is missing, zero, negative or not finite in {bad:,} records. Correct or "
-                    "remove them."
-                )
-            weights = column.to_numpy()
+            weights = positive_weights(frame[weight], "Correct or remove them.")
         of_household = np.add.reduceat(weights, starts) / np.diff(first)
         differ = int(
             (np.abs(np.maximum.reduceat(weights, starts) - of_household) > 1e-6 * of_household).sum()
@@ -229,9 +224,7 @@ def drawn_households(
     for place, cell in enumerate(cells):
         wanted = cell.number * scale
         number = int(np.floor(wanted + (rng.random() if scale != 1.0 else 0.5)))
-        upto = np.cumsum(cell.chances)
-        at = np.searchsorted(upto, rng.random(number) * upto[-1], side="right")
-        donors.append(cell.donors[np.minimum(at, len(cell.donors) - 1)])
+        donors.append(cell.donors[drawn_places(np.cumsum(cell.chances), number, rng)])
         places.append(np.full(number, place))
     return np.concatenate(donors), np.concatenate(places)
 

@@ -17,7 +17,7 @@ from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.networks.tokens import RowTokenizer, TokenColumn
 from discreet.synth.column_forms import CategoryForm, Variable
-from discreet.synth.deep_generators import _Network, _told, documented
+from discreet.synth.deep_generators import _Network, documented
 from discreet.synth.deep_model import check_shape, repeated
 from discreet.synth.saved_models import stored, stored_as, unstored
 from discreet.synth.synthesizer import seed_of
@@ -93,19 +93,14 @@ class LanguageModel(_Network):
         if self.width % self.heads:
             raise ParameterError(f"{self.name}: width must be a multiple of heads.")
 
-    def _shape(self) -> Any:
-        from discreet.networks.language import LanguageShape
+    def _network(self) -> tuple[Any, Any]:
+        from discreet.networks.language import LanguageShape, LanguageTrainer
 
-        return LanguageShape(
-            layers=self.layers, width=self.width, heads=self.heads, learning_rate=self.learning_rate
-        )
+        return LanguageShape, LanguageTrainer
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedLanguageModel:  # type: ignore[override]
         """Train the model; parameters as for the other networks."""
         load_extra("torch", extra="deep", purpose="Training LanguageModel")
-        from discreet.networks.language import LanguageTrainer
-        from discreet.networks.training import train
-
         file = prepare(self, data)
         stream = Stream(seed_of(seed), self.name)
         tokenizer, order, scales, values = written(file, data, middle_padding=self.middle_padding)
@@ -117,15 +112,14 @@ class LanguageModel(_Network):
             mixed = stream("held out").permutation(len(tokens))
             count = max(round(self.held_out * len(tokens)), 1)
             tokens, held = tokens[np.sort(mixed[count:])], tokens[np.sort(mixed[:count])]
-        with _told(self.epochs, progress) as hear:
-            weights, report = train(
-                lambda device: LanguageTrainer(
-                    tokens, tokenizer, self._shape(), batch=self.batch, device=device, held=held
-                ),
-                self._course(int(stream("training").integers(2**62))),
-                hear=hear,
-                smaller=self.smaller,
-            )
+        _, trainer = self._network()
+        weights, report = self._trained(
+            lambda device: trainer(
+                tokens, tokenizer, self._shape(), batch=self.batch, device=device, held=held
+            ),
+            stream,
+            progress=progress,
+        )
         first = tokenizer.columns[0]
         shares = (
             np.bincount(values[:, 0], minlength=first.size) / len(values) if first.is_level else np.empty(0)

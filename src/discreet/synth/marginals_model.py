@@ -24,22 +24,9 @@ from discreet.dp.sensitivity import unit_of
 from discreet.engine import counted_unit
 from discreet.engine.counting_kernels import looked_up
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed
-from discreet.synth.column_forms import as_numbers
-from discreet.synth.graphical_model import (
-    Clique,
-    GraphicalModel,
-    Grouping,
-    Small,
-    as_they_are,
-    check_noise,
-    counted,
-    drawn_columns,
-    group_margin,
-    grouped,
-    noisy,
-    variance_of,
-)
+from discreet.synth import graphical_model
+from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of
+from discreet.synth.column_forms import as_numbers, listed, plain_text
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
@@ -72,7 +59,7 @@ class _Counted(Synthesizer):
 
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly, before anything is spent."""
-        check_noise(ALONE * rho, len(file.codes), file.most)
+        graphical_model.check_noise(ALONE * rho, len(file.codes), file.most)
 
     def fit(
         self,
@@ -113,9 +100,9 @@ class FittedMarginals(Fitted):
     """
 
     attributes: Sequence[Attribute]
-    groupings: Sequence[Grouping]
+    groupings: Sequence[graphical_model.Grouping]
     chosen: Sequence[tuple[int, ...]]
-    model: GraphicalModel
+    model: graphical_model.GraphicalModel
     impossible: Sequence[Combination]
     left_out: Mapping[str, str]
 
@@ -155,14 +142,8 @@ class FittedMarginals(Fitted):
         attribute, grouping = self.attributes[place], self.groupings[place]
         within = np.zeros((grouping.size, len(grouping.group)))
         within[grouping.group, np.arange(len(grouping.group))] = grouping.shares + 1e-9
-        codes = drawn_columns(within, groups, stream("level", attribute.name))
-        if attribute.edges is None:
-            return attribute.decode(codes, None)
-        bins = np.minimum(codes, attribute.bins - 1)
-        low, high = attribute.edges[bins], attribute.edges[bins + 1]
-        # Strictly inside, so that rounding to whole numbers never leaves the bin.
-        part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
-        return attribute.decode(codes, low + part * (high - low))
+        codes = graphical_model.drawn_columns(within, groups, stream("level", attribute.name))
+        return attribute.drawn_within(codes, stream)
 
 
 # What a generator from noisy margins needs before anything is counted: columns as codes, and whose the records are.
@@ -200,7 +181,7 @@ class Prepared:
 
     frame: pl.DataFrame
     attributes: list[Attribute]
-    codes: list[Small]
+    codes: list[graphical_model.Small]
     owners: pl.Series | None
     unit: str
     most: int
@@ -208,7 +189,7 @@ class Prepared:
     impossible: list[Combination]
     left_out: dict[str, str]
 
-    def bounded(self, words: dp.Words) -> list[Small]:
+    def bounded(self, words: dp.Words) -> list[graphical_model.Small]:
         """The codes of the records that count: at most so many of every unit, chosen at random."""
         if self.owners is None:
             return self.codes
@@ -243,19 +224,27 @@ class Prepared:
             "counts as public",
         )
 
+    def fitted(
+        self, kind: type[FittedMarginals], data: Microdata, alone: Alone, chosen: Sequence[Any], model: Any
+    ) -> FittedMarginals:
+        """Put a fitted model together."""
+        return kind(
+            empty_like(data, self.frame, levels_of(self.attributes)),
+            max(round(alone.records), 1),
+            attributes=self.attributes,
+            groupings=alone.groupings,
+            chosen=chosen,
+            model=model,
+            impossible=self.impossible,
+            left_out=self.left_out,
+        )
+
 
 def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
     """Read a file as codes; everything that can be refused is refused here, before a budget is touched."""
     require_microdata(data)
-    left_out = left_out_of(
-        data,
-        {
-            "leave_out": listed(plan.leave_out),
-            "domain": tuple(plan.domain or ()),
-            "borders": tuple(plan.borders or ()),
-            "never_missing": listed(plan.never_missing),
-        },
-    )
+    never, borders = listed(plan.never_missing), dict(plan.borders or {})
+    left_out = left_out_of(data, plan.leave_out, domain=plan.domain, borders=borders, never_missing=never)
     names = [name for name in data.columns if name not in left_out]
     if len(names) < fewest:
         raise ParameterError(
@@ -272,7 +261,6 @@ def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
         # Several people may stand behind records that do not say whose they are: nobody's could be bounded.
         frame = frame.filter(pl.col(owner).is_not_null())
         owners, frame = frame[owner].rename("u"), frame.select(names)
-    never, borders = listed(plan.never_missing), dict(plan.borders or {})
     frame = all_declared(frame, plan.domain or {}, borders)
     attributes = [
         declared(
@@ -314,9 +302,9 @@ class Alone:
     """
 
     records: float
-    groupings: list[Grouping]
+    groupings: list[graphical_model.Grouping]
     margins: list[tuple[Floats, Floats]]
-    codes: list[Small]
+    codes: list[graphical_model.Small]
 
     @property
     def sizes(self) -> list[int]:
@@ -325,21 +313,23 @@ class Alone:
 
 
 def measured_alone(
-    plan: _Counted, file: Prepared, codes: Sequence[Small], rho: float, stream: Stream
+    plan: _Counted, file: Prepared, codes: Sequence[graphical_model.Small], rho: float, stream: Stream
 ) -> Alone:
     """Count every column by itself, for rho together, and put levels together that drown in noise."""
     sizes = [attribute.size for attribute in file.attributes]
-    variance = variance_of(rho, len(codes), file.most)
+    variance = graphical_model.variance_of(rho, len(codes), file.most)
     counts = [
-        noisy(counted((place,), codes, sizes), variance, stream.words("column", str(place)))
+        graphical_model.noisy(
+            graphical_model.counted((place,), codes, sizes), variance, stream.words("column", str(place))
+        )
         for place in range(len(codes))
     ]
     # Every table adds up to the number of records, the shorter ones with less noise.
     records = max(float(np.average([own.sum() for own in counts], weights=[1 / size for size in sizes])), 1.0)
     groupings = [
-        as_they_are(own, records)
+        graphical_model.as_they_are(own, records)
         if public
-        else grouped(
+        else graphical_model.grouped(
             own,
             records,
             float(variance) ** 0.5,
@@ -351,17 +341,20 @@ def measured_alone(
     return Alone(
         records,
         groupings,
-        [group_margin(own, each, float(variance)) for own, each in zip(counts, groupings, strict=True)],
+        [
+            graphical_model.group_margin(own, each, float(variance))
+            for own, each in zip(counts, groupings, strict=True)
+        ],
         [_groups_of(own, each) for own, each in zip(codes, groupings, strict=True)],
     )
 
 
-def _groups_of(codes: Small, grouping: Grouping) -> Small:
+def _groups_of(codes: graphical_model.Small, grouping: graphical_model.Grouping) -> graphical_model.Small:
     """The group of every record; where every level is its own, the codes say it."""
     if np.array_equal(grouping.group, np.arange(grouping.size)):
         return codes
     # Groups are never more than levels, so that the type of the codes holds them too.
-    found: Small = looked_up(grouping.group.astype(codes.dtype), codes)
+    found: graphical_model.Small = looked_up(grouping.group.astype(codes.dtype), codes)
     return found
 
 
@@ -391,9 +384,7 @@ class Condition:
     def holds(self, values: pl.Series) -> Flags:
         """Whether values meet it; missing ones never do."""
         if self.levels is not None:
-            text = isinstance(values.dtype, pl.Categorical | pl.Enum)
-            plain = values.cast(pl.String) if text else values
-            return plain.is_in(self.levels.implode()).fill_null(False).to_numpy()
+            return plain_text(values).is_in(self.levels.implode()).fill_null(False).to_numpy()
         assert self.bounds is not None
         return as_numbers(values).is_between(*self.bounds).fill_null(False).to_numpy()
 
@@ -458,10 +449,7 @@ def found(combinations: Sequence[Combination], frame: pl.DataFrame) -> Flags:
     met = np.zeros(frame.height, dtype=bool)
     columns = frame.get_columns()
     for combination in combinations:
-        every = np.ones(frame.height, dtype=bool)
-        for condition in combination:
-            every &= condition.holds(columns[condition.column])
-        met |= every
+        met |= np.logical_and.reduce([one.holds(columns[one.column]) for one in combination])
     return met
 
 
@@ -474,7 +462,7 @@ class _FromMargins(_Counted):
     @abstractmethod
     def measured(
         self, file: Prepared, alone: Alone, rho: float, stream: Stream
-    ) -> tuple[Sequence[Clique], GraphicalModel]:
+    ) -> tuple[Sequence[graphical_model.Clique], graphical_model.GraphicalModel]:
         """Choose and count tables for rho, and give them with the model fitted to them."""
 
     def modelled(
@@ -482,23 +470,14 @@ class _FromMargins(_Counted):
     ) -> FittedMarginals:
         """Choose and count tables, and fit a model to them."""
         chosen, model = self.measured(file, alone, rho, stream)
-        return FittedMarginals(
-            empty_like(data, file.frame, levels_of(file.attributes)),
-            max(round(alone.records), 1),
-            attributes=file.attributes,
-            groupings=alone.groupings,
-            chosen=chosen,
-            model=model,
-            impossible=file.impossible,
-            left_out=file.left_out,
-        )
+        return file.fitted(FittedMarginals, data, alone, chosen, model)
 
 
 def allowed_cells(
-    columns: Clique,
+    columns: graphical_model.Clique,
     combinations: Sequence[Combination],
     attributes: Sequence[Attribute],
-    groupings: Sequence[Grouping],
+    groupings: Sequence[graphical_model.Grouping],
 ) -> Floats | None:
     """0 for the cells of a table whose every record would be impossible, 1 for all others; None where all may be."""
     cells = None

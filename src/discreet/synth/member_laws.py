@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,8 @@ from scipy.special import softmax
 
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.synth.column_forms import decimals_of, from_numbers
+from discreet.numerics.alias_tables import drawn_places
+from discreet.synth.column_forms import decimals_of, from_numbers, places_among, plain_text
 from discreet.synth.household_surveys import weighted_quantiles
 from discreet.synth.saved_models import stored, unstored
 
@@ -49,10 +50,7 @@ class Classing:
     @classmethod
     def of_category(cls, series: pl.Series) -> Classing:
         """Take every level for a class."""
-        plain = (
-            series.rename("level").cast(pl.String) if _is_category(series.dtype) else series.rename("level")
-        )
-        levels = plain.drop_nulls().unique().sort()
+        levels = plain_text(series.rename("level")).drop_nulls().unique().sort()
         gaps = series.null_count() > 0
         return cls(
             series.name,
@@ -77,8 +75,6 @@ class Classing:
         if negative.any():
             cuts = weighted_quantiles(numbers[negative], weights[negative], np.arange(1, 11) / 10)
             breaks += [float(numbers[negative].min()) - 1e-9, *np.unique(cuts).tolist()]
-        zero_at = -1
-        has_zero = bool((there & (numbers == 0)).any())
         if positive.any():
             cuts = np.unique(weighted_quantiles(numbers[positive], weights[positive], np.asarray(shares)))
             if not breaks or breaks[-1] < 0:
@@ -86,13 +82,10 @@ class Classing:
             breaks += cuts.tolist()
         ends = np.unique(np.array(breaks)) if breaks else np.empty(0)
         count = max(len(ends) - 1, 0)
-        if has_zero:
-            zero_at = count
-            count += 1
-        missing = -1
-        if not there.all():
-            missing = count
-            count += 1
+        has_zero, gaps = bool((there & (numbers == 0)).any()), not there.all()
+        zero_at = count if has_zero else -1
+        missing = count + has_zero if gaps else -1
+        count += has_zero + gaps
         return cls(
             series.name, series.dtype, pl.Series("level", [], dtype=pl.String), ends, zero_at, missing, count
         )
@@ -100,9 +93,7 @@ class Classing:
     def codes(self, series: pl.Series) -> Integers:
         """Return the class of every value."""
         if len(self.levels) or not (len(self.breaks) or self.zero >= 0):
-            plain = series.rename("level").cast(self.levels.dtype)
-            table = pl.DataFrame({"level": self.levels, "code": np.arange(len(self.levels))})
-            found = plain.to_frame().join(table, on="level", how="left", maintain_order="left")["code"]
+            found = places_among(series.cast(self.levels.dtype), self.levels)
             return found.fill_null(max(self.missing, 0)).to_numpy().astype(np.int64)
         values = series.cast(pl.Float64)
         gone = (values.is_null() | values.is_nan()).fill_null(True).to_numpy()
@@ -114,6 +105,14 @@ class Classing:
             codes[numbers == 0] = self.zero
         codes[gone] = max(self.missing, 0)
         return codes.astype(np.int64)
+
+
+def as_column(  # noqa: PLR0917
+    values: Floats, decimals: int | None, codes: Integers, missing: int, dtype: pl.DataType, name: str
+) -> pl.Series:
+    """Write drawn numbers as a column whose records of one class are missing."""
+    values = values if decimals is None else np.round(values, decimals) + 0.0
+    return from_numbers(values, codes == missing if missing >= 0 else None, dtype, name)
 
 
 @stored("tail")
@@ -184,9 +183,7 @@ class ClassLaw:
             rows = np.flatnonzero(stratum == g)
             if not len(rows):
                 continue
-            packed = np.zeros(len(rows), dtype=np.int64)
-            for codes, size in zip(columns, sizes, strict=True):
-                packed = packed * (size + 1) + codes[rows]
+            packed = _packed([codes[rows] for codes in columns], sizes, len(rows))
             cells, at = np.unique(packed, return_inverse=True)
             example = np.empty((len(cells), len(columns)), dtype=np.int64)
             left = cells.copy()
@@ -225,6 +222,14 @@ class ClassLaw:
         return np.asarray(held)
 
 
+def _packed(columns: Iterable[Integers], sizes: Sequence[int], rows: int) -> Integers:
+    """Number the combinations of codes; a code may also be one more than there are."""
+    packed = np.zeros(rows, dtype=np.int64)
+    for codes, size in zip(columns, sizes, strict=True):
+        packed = packed * (size + 1) + codes
+    return packed
+
+
 def _code(classing: Classing, level: Any) -> int:
     if level is None or level == "missing":
         return classing.missing
@@ -246,9 +251,7 @@ class TableChances:
 
     def __call__(self, example: Array) -> Floats:
         """Look the chances up."""
-        packed = np.zeros(len(example), dtype=np.int64)
-        for place, size in enumerate(self.sizes):
-            packed = packed * (size + 1) + example[:, place]
+        packed = _packed(example.T, self.sizes, len(example))
         at = np.minimum(np.searchsorted(self.cells, packed), len(self.cells) - 1)
         return np.where((self.cells[at] == packed)[:, np.newaxis], self.chances[at], self.overall)
 
@@ -337,10 +340,7 @@ def class_law(  # noqa: PLR0917
 def _table(
     codes: Integers, example: Array, sizes: tuple[int, ...], weights: Floats, size: int
 ) -> TableChances:
-    packed = np.zeros(len(codes), dtype=np.int64)
-    for place, own in enumerate(sizes):
-        packed = packed * (own + 1) + example[:, place]
-    cells, at = np.unique(packed, return_inverse=True)
+    cells, at = np.unique(_packed(example.T, sizes, len(codes)), return_inverse=True)
     table = np.zeros((len(cells), size))
     np.add.at(table, (at, codes), weights)
     overall = table.sum(axis=0)
@@ -385,10 +385,6 @@ def predictor_classing(series: pl.Series, weights: Floats) -> Classing:
 def shares_of(breaks: str) -> tuple[float, ...]:
     """Return the shares at which numbers are cut: refined at the ends, or even."""
     return REFINED if breaks == "refined" else tuple(float(share) for share in _EVEN)
-
-
-def _is_category(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Categorical | pl.Enum)
 
 
 # Numbers of simulated persons by a regression: linear in logarithms, of counts, or by boosted trees.
@@ -509,17 +505,14 @@ class RegressionLaw:
         columns = [stratum[rows] if own == _STRATUM else known[own][rows] for own in self.predictors]
         if len(rows):
             values[rows] = self._drawn(columns, rng)
-        if self.decimals is not None:
-            values = np.round(values, self.decimals) + 0.0
-        missing = codes == self.missing if self.missing >= 0 else None
-        return from_numbers(values, missing, self.fine.dtype, name)
+        return as_column(values, self.decimals, codes, self.missing, self.fine.dtype, name)
 
     def _drawn(self, columns: Sequence[Integers], rng: np.random.Generator) -> Floats:
         line = self._line(columns)
         if self.kind == "poisson":
             return rng.poisson(np.exp(np.minimum(line, np.log(2 * self.ends[1] + 10)))).astype(np.float64)
-        at = np.searchsorted(self.upto, rng.random(len(line)) * self.upto[-1], side="right")
-        drawn = np.exp(np.minimum(line + self.rests[np.minimum(at, len(self.rests) - 1)], 700.0)) - self.shift
+        rest = self.rests[drawn_places(self.upto, len(line), rng)]
+        drawn = np.exp(np.minimum(line + rest, 700.0)) - self.shift
         return np.asarray(np.clip(drawn, *self.ends))
 
     def _line(self, columns: Sequence[Integers]) -> Floats:

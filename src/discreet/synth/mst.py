@@ -14,18 +14,8 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
-from discreet.synth.graphical_model import (
-    Clique,
-    GraphicalModel,
-    agreeing,
-    best_margin,
-    counted,
-    counted_pairs,
-    junction_tree,
-    noisy,
-    on_simplex,
-    variance_of,
-)
+from discreet.synth import graphical_model
+from discreet.synth.graphical_model import Clique, GraphicalModel
 from discreet.synth.marginals_model import Alone, Prepared, _FromMargins, allowed_cells
 
 _CHOICE = 0.125  # of the rho of pairs: a tenth of all of it
@@ -105,9 +95,9 @@ class MST(_FromMargins):
     ) -> tuple[Sequence[Clique], GraphicalModel]:
         """Choose pairs until they connect all columns, and count them."""
         chosen = _tree(self, file, alone, _CHOICE * rho, stream)
-        variance = variance_of((1 - _CHOICE) * rho, len(chosen), file.most)
+        variance = graphical_model.variance_of((1 - _CHOICE) * rho, len(chosen), file.most)
         tables = {
-            (a, b): noisy(counts, variance, stream.words("pair", str(place))).reshape(
+            (a, b): graphical_model.noisy(counts, variance, stream.words("pair", str(place))).reshape(
                 alone.sizes[a], alone.sizes[b]
             )
             for place, ((a, b), counts) in enumerate(chosen.items())
@@ -124,10 +114,10 @@ def _model(
         rows, columns = table.shape
         known[a].append((table.sum(axis=1), np.full(rows, variance * columns)))
         known[b].append((table.sum(axis=0), np.full(columns, variance * rows)))
-    margins = [best_margin(estimates, alone.records) for estimates in known]
-    tree = junction_tree(list(pairs), alone.sizes)
+    margins = [graphical_model.best_margin(estimates, alone.records) for estimates in known]
+    tree = graphical_model.junction_tree(list(pairs), alone.sizes)
     tables = [
-        agreeing(
+        graphical_model.agreeing(
             pairs[a, b],
             [((0,), margins[a]), ((1,), margins[b])],
             allowed_cells((a, b), file.impossible, file.attributes, alone.groupings),
@@ -146,7 +136,7 @@ def _tree(
     moves it by one at most.
     """
     codes, sizes = alone.codes, alone.sizes
-    estimates = [on_simplex(counts, alone.records) for counts, _ in alone.margins]
+    estimates = [graphical_model.on_simplex(counts, alone.records) for counts, _ in alone.margins]
     pairs = [
         (a, b)
         for a, b in itertools.combinations(range(len(codes)), 2)
@@ -154,7 +144,7 @@ def _tree(
     ]
     scores = dict.fromkeys(pairs, 0)
     kept: dict[tuple[int, int], Integers] = {}
-    for (a, b), counts in counted_pairs(pairs, codes, sizes):
+    for (a, b), counts in graphical_model.counted_pairs(pairs, codes, sizes):
         if len(counts) <= _KEPT:
             kept[a, b] = counts
         expected = np.rint(np.outer(estimates[a], estimates[b]).ravel() / alone.records).astype(np.int64)
@@ -174,4 +164,6 @@ def _tree(
         chosen.append(pair)
         old, new = component[pair[0]], component[pair[1]]
         component = [new if each_ == old else each_ for each_ in component]
-    return {pair: kept[pair] if pair in kept else counted(pair, codes, sizes) for pair in chosen}
+    return {
+        pair: kept[pair] if pair in kept else graphical_model.counted(pair, codes, sizes) for pair in chosen
+    }

@@ -15,28 +15,18 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, AtLeast, HoldsValues, Public
 from discreet.core.declared_types import as_declared, in_type
 from discreet.core.errors import DiscreetWarning, ParameterError
-from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
-from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity, refuse_several_records
+from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.binned_columns import left_out_of, levels_of, listed, pay_purely
-from discreet.synth.pmse_model import (
-    SURE_ODDS,
-    Diagnosis,
-    FittedParameters,
-    Quality,
-    Regressions,
-    by_particles,
-    by_walking,
-    columns_declared,
-    exactly,
-    log_odds,
-    split_r_hat,
-)
+from discreet.synth import pmse_model
+from discreet.synth.binned_columns import levels_of, pay_purely, replacing_one_record
+from discreet.synth.column_forms import listed
+from discreet.synth.pmse_model import FittedParameters
+from discreet.synth.private_histograms import declared_columns
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 
 _APPROACHED = (
@@ -193,17 +183,13 @@ class PMSEMechanism(Synthesizer):
         refuse_seeded(ledger, seed)
         if ledger is not None and self.quality == "greedy-tree":
             raise ParameterError(f"A ledger takes releases with a guarantee, and there is none: {why}")
-        left_out = self._left_out(data)
-        names = [name for name in data.columns if name not in left_out]
-        if not names:
-            raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
+        never, gaps = listed(self.never_missing), listed(self.gaps)
+        names, left_out = declared_columns(
+            data, self.leave_out, prior=self.prior, domain=self.domain, never_missing=never, gaps=gaps
+        )
         frame = _typed(engine.collect(data, names), self.prior or {}, self.domain or {})
-        generator = Regressions(
-            tuple(
-                columns_declared(
-                    frame, self.prior or {}, self.domain or {}, listed(self.never_missing), listed(self.gaps)
-                )
-            )
+        generator = pmse_model.Regressions(
+            tuple(pmse_model.columns_declared(frame, self.prior or {}, self.domain or {}, never, gaps))
         )
         generator.check()
         units = np.column_stack([column.units(frame[column.attribute.name]) for column in generator.columns])
@@ -226,7 +212,7 @@ class PMSEMechanism(Synthesizer):
         if self.sampler == "candidates":
             tried = self.width * stream("candidates").standard_normal((self.candidates, generator.dim))
             found = np.array([quality(theta) for theta in tried])
-            thetas = exactly(
+            thetas = pmse_model.exactly(
                 found,
                 tried,
                 epsilon=share,
@@ -239,7 +225,7 @@ class PMSEMechanism(Synthesizer):
             thetas, diagnosis = self._approached(quality, generator.dim, n, stream)
         # Beside a claim even a warning may not depend on the records: it says what no file could change.
         odds = diagnosis.log_odds if why else self.best_log_odds(n)
-        if odds < SURE_ODDS:
+        if odds < pmse_model.SURE_ODDS:
             warnings.warn(
                 "The privacy budget is too small for this prior: most of what can be drawn lies in its tail. Take a "
                 "larger epsilon, more records, fewer datasets, fewer columns or a narrower prior that is public.",
@@ -254,11 +240,9 @@ class PMSEMechanism(Synthesizer):
             left_out=left_out,
         )
         fitted.diagnosis = diagnosis
-        claim = DifferentialPrivacy(
+        claim = replacing_one_record(
             self.epsilon,
-            against="replacing one record",
-            adjacency="replace",
-            covers=" for the parameters, and so for any number of files drawn from them; the number of records, the "
+            " for the parameters, and so for any number of files drawn from them; the number of records, the "
             "prior and the declared levels count as public",
         )
         return fitted.promise(None if why else claim, why, seeded=stream.seeded, ledger=ledger)
@@ -270,7 +254,9 @@ class PMSEMechanism(Synthesizer):
             return _GREEDY
         return "" if self.sampler == "candidates" else _APPROACHED
 
-    def _quality(self, generator: Regressions, units: Floats, stream: Stream) -> Quality:
+    def _quality(
+        self, generator: pmse_model.Regressions, units: Floats, stream: Stream
+    ) -> pmse_model.Quality:
         """The pMSE of a vector of parameters, with random numbers that are the same for all of them."""
         noises = [
             generator.noise(len(units), stream("noise", *([str(number)] if number else [])))
@@ -295,7 +281,7 @@ class PMSEMechanism(Synthesizer):
 
         return quality
 
-    def _public_cuts(self, generator: Regressions) -> list[Floats]:
+    def _public_cuts(self, generator: pmse_model.Regressions) -> list[Floats]:
         """Cuts at quantiles of the prior, as many a column as keep the table small."""
         from scipy.special import ndtri
 
@@ -310,10 +296,12 @@ class PMSEMechanism(Synthesizer):
                 cuts += [np.array([0.5])] * column.attribute.size
         return cuts
 
-    def _approached(self, quality: Quality, dim: int, n: int, stream: Stream) -> tuple[Floats, Diagnosis]:
+    def _approached(
+        self, quality: pmse_model.Quality, dim: int, n: int, stream: Stream
+    ) -> tuple[Floats, pmse_model.Diagnosis]:
         walking = self.sampler == "metropolis"
         made = [
-            (by_walking if walking else by_particles)(
+            (pmse_model.by_walking if walking else pmse_model.by_particles)(
                 quality,
                 dim,
                 width=self.width,
@@ -326,34 +314,27 @@ class PMSEMechanism(Synthesizer):
         thetas = np.concatenate([run.thetas for run in made])
         found = np.concatenate([run.qualities for run in made])
         places = stream("draw").integers(len(thetas), size=self.n_datasets)
-        diagnosis = Diagnosis(
-            log_odds(self.temperature(n), float(found.min()), _mode_widths(thetas, found), self.width),
+        diagnosis = pmse_model.Diagnosis(
+            pmse_model.log_odds(
+                self.temperature(n), float(found.min()), _mode_widths(thetas, found), self.width
+            ),
             float(found.min()),
             float(found.mean()),
             float(np.mean([run.acceptance for run in made])),
             max(run.steps for run in made),
-            split_r_hat([run.qualities for run in made]),
+            pmse_model.split_r_hat([run.qualities for run in made]),
         )
         return thetas[places], diagnosis
 
-    def _looked_at(self, tried: Floats, found: Floats, n: int) -> Diagnosis:
+    def _looked_at(self, tried: Floats, found: Floats, n: int) -> pmse_model.Diagnosis:
         """The odds of candidates near the best against all others, by their number and their chances."""
         weights = np.exp(-self.temperature(n) * (found - found.min()))
         near = found <= found.min() + (0.25 - found.min()) / 2
         mass = float(weights[near].sum() / weights.sum())
         odds = np.log(max(mass, 1e-300)) - np.log(max(1 - mass, 1e-300))
-        return Diagnosis(float(odds), float(found.min()), float((weights * found).sum() / weights.sum()))
-
-    def _left_out(self, data: Microdata) -> dict[str, str]:
-        named = {
-            "leave_out": listed(self.leave_out),
-            "prior": tuple(self.prior or ()),
-            "domain": tuple(self.domain or ()),
-            "never_missing": listed(self.never_missing),
-            "gaps": listed(self.gaps),
-        }
-        refuse_several_records(data)
-        return left_out_of(data, named)
+        return pmse_model.Diagnosis(
+            float(odds), float(found.min()), float((weights * found).sum() / weights.sum())
+        )
 
 
 def _typed(frame: pl.DataFrame, prior: Mapping[str, Any], domain: Mapping[str, Any]) -> pl.DataFrame:

@@ -16,18 +16,10 @@ from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
 from discreet.core.roles import Columns
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import columns_named
+from discreet.synth import member_laws
+from discreet.synth.column_forms import check_named, columns_named, listed
 from discreet.synth.household_surveys import SurveyHouseholds, cells_of
-from discreet.synth.member_laws import (
-    REGRESSIONS,
-    Classing,
-    Model,
-    RegressionLaw,
-    class_law,
-    having_a_number,
-    predictor_classing,
-    shares_of,
-)
+from discreet.synth.member_laws import Model
 from discreet.synth.population_model import ComponentLaw, FittedPopulation, NumberLaw, VariableLaw
 from discreet.synth.sequential.whole_units import same_within
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
@@ -143,10 +135,10 @@ class Population(Synthesizer):
         weights = np.repeat(survey.weight, survey.size)
         stratum = np.repeat(survey.stratum, survey.size)
         known: dict[str, Integers] = {}
-        classings: dict[str, Classing] = {}
+        classings: dict[str, member_laws.Classing] = {}
         size = pl.Series(_SIZE, np.repeat(survey.size, survey.size))
         for series in (size, *(frame[name] for name in structure)):
-            classings[series.name] = predictor_classing(series, weights)
+            classings[series.name] = member_laws.predictor_classing(series, weights)
             known[series.name] = classings[series.name].codes(series)
         laws: list[VariableLaw] = []
         for name in simulated:
@@ -192,8 +184,7 @@ class Population(Synthesizer):
         )
 
     def _named(self, setting: str) -> tuple[str, ...]:
-        names = getattr(self, setting)
-        return (names,) if isinstance(names, str) else tuple(names or ())
+        return listed(getattr(self, setting))
 
     def _columns(self, data: Microdata, frame: pl.DataFrame) -> tuple[list[str], list[str]]:
         structure = list(self._named("structure"))
@@ -233,7 +224,7 @@ class Population(Synthesizer):
         number: bool,
         frame: pl.DataFrame,
         structure: Sequence[str],
-        so_far: tuple[Mapping[str, Classing], Mapping[str, Integers]],
+        so_far: tuple[Mapping[str, member_laws.Classing], Mapping[str, Integers]],
         stratum: Integers,
         weights: Floats,
         root: int,
@@ -243,16 +234,16 @@ class Population(Synthesizer):
         classings, known = so_far
         series = frame[name]
         fine = (
-            Classing.of_number(series, weights, shares_of(self.breaks))
+            member_laws.Classing.of_number(series, weights, member_laws.shares_of(self.breaks))
             if number
-            else Classing.of_category(series)
+            else member_laws.Classing.of_category(series)
         )
         kind: Any = self.cont_method if number else self.cat_method
-        regression = kind if number and kind in REGRESSIONS else None
-        coarse = having_a_number(series, regression) if regression else None
+        regression = kind if number and kind in member_laws.REGRESSIONS else None
+        coarse = member_laws.having_a_number(series, regression) if regression else None
         target = coarse or fine
         names = list(classings)
-        law = class_law(
+        law = member_laws.class_law(
             target,
             target.codes(series),
             [classings[own] for own in names],
@@ -265,10 +256,10 @@ class Population(Synthesizer):
             eps=self.eps,
             seed=root % 2**31,
         )
-        within: NumberLaw | RegressionLaw | None = None
+        within: NumberLaw | member_laws.RegressionLaw | None = None
         if coarse is not None:
             sizes = [classings[own].size for own in names]
-            within = RegressionLaw.of(
+            within = member_laws.RegressionLaw.of(
                 kind, series, coarse, fine, known, sizes, stratum, weights, root % 2**31
             )
         elif number:
@@ -283,9 +274,7 @@ class Population(Synthesizer):
             if total not in self._named("continuous"):
                 raise ColumnError(f"components: '{total}' is not among the continuous columns.")
             names = (parts,) if isinstance(parts, str) else tuple(parts)
-            for name in names:
-                if name not in frame.columns:
-                    raise ColumnError(f"{unknown_name(name, frame.columns)} It was named under components.")
+            check_named({"components": names}, frame.columns)
             made[total] = names
         return made
 

@@ -13,9 +13,10 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.compiling import compiled
 from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Stream
+from discreet.numerics.alias_tables import drawn_places
 from discreet.synth.column_forms import decimals_of, from_numbers
 from discreet.synth.household_surveys import Cell, donor_report, drawn_households
-from discreet.synth.member_laws import Classing, ClassLaw, RegressionLaw, Tail
+from discreet.synth.member_laws import Classing, ClassLaw, RegressionLaw, Tail, as_column
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted
 
@@ -56,10 +57,7 @@ class NumberLaw:
         if self.tail is not None:
             top = codes == len(target.breaks) - 2
             values[top] = self.tail.draw(share[top])
-        if self.decimals is not None:
-            values = np.round(values, self.decimals) + 0.0
-        missing = codes == target.missing if target.missing >= 0 else None
-        return from_numbers(values, missing, target.dtype, target.name)
+        return as_column(values, self.decimals, codes, target.missing, target.dtype, target.name)
 
 
 @stored("variable-law")
@@ -129,9 +127,7 @@ class ComponentLaw:
         for own in np.unique(near[classes]):
             rows = np.flatnonzero(near[classes] == own)
             pool = np.flatnonzero(self.classes == own)
-            upto = np.cumsum(self.weights[pool])
-            at = np.searchsorted(upto, rng.random(len(rows)) * upto[-1], side="right")
-            donors[rows] = pool[np.minimum(at, len(pool) - 1)]
+            donors[rows] = pool[drawn_places(np.cumsum(self.weights[pool]), len(rows), rng)]
         return [
             from_numbers(values * self.shares[donors, place], missing, dtype, name)
             for place, (name, dtype) in enumerate(zip(self.parts, self.dtypes, strict=True))

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet import dp
-from discreet.core.arrays import Array, Floats, Integers
+from discreet.core.arrays import Array, Integers
 from discreet.core.constraints import Above, AtLeast, Between
 from discreet.core.errors import ParameterError, load_extra
 from discreet.core.method_cards import method
@@ -27,12 +27,10 @@ from discreet.dp.entropy import Stream
 from discreet.dp.noisy_gradients import drawn_records
 from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.microdata import Microdata
-from discreet.synth.binned_columns import levels_of
 from discreet.synth.deep_model import check_shape
 from discreet.synth.graphical_model import on_simplex, variance_of
 from discreet.synth.marginals_model import ALONE, Alone, FittedMarginals, Prepared, _Counted
 from discreet.synth.saved_models import stored
-from discreet.synth.synthesizer import empty_like
 
 _ROOM = 19  # powers of two of noise that the samplers can draw
 _FINE = 13  # powers of two between a step and the longest gradient
@@ -164,16 +162,8 @@ class _PrivateNetwork(_Counted):
             weights = gan.weights()
         if not all(np.isfinite(own).all() for own in weights.values()):
             raise ParameterError(f"Training of {self.name} broke down. Lower learning_rate.")
-        return FittedPrivateNetwork(
-            empty_like(data, file.frame, levels_of(file.attributes)),
-            max(round(alone.records), 1),
-            attributes=file.attributes,
-            groupings=alone.groupings,
-            chosen=[],
-            model=GroupNetwork(asdict(shape), weights, tuple(alone.sizes)),
-            impossible=file.impossible,
-            left_out=file.left_out,
-        )
+        model = GroupNetwork(asdict(shape), weights, tuple(alone.sizes))
+        return file.fitted(FittedPrivateNetwork, data, alone, [], model)
 
     def _train(
         self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream, *, progress: bool
@@ -341,13 +331,8 @@ class PATEGAN(_PrivateNetwork):
                 teachers.learn(gan.drawn(batch).detach(), batch)
             asked = gan.drawn(self.questions).detach()
             votes = teachers.votes(asked) + dp.discrete_gaussian(variance, self.questions, words)
-            gan.student_step(asked, _majority(votes, self.teachers))
+            gan.student_step(asked, (2 * votes > self.teachers).astype(np.float64))
             gan.generator_step(64)
 
 
 _LESSONS = 2  # steps that teachers learn before they vote
-
-
-def _majority(votes: Integers, teachers: int) -> Floats:
-    """Say which records more than half of the votes take for real."""
-    return (2 * votes > teachers).astype(np.float64)

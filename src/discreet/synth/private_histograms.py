@@ -6,7 +6,7 @@ A file is then cells of a box: every column in bins or levels that are declared,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
@@ -19,7 +19,6 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, Public
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ParameterError
-from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -27,24 +26,55 @@ from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import refuse_several_records
 from discreet.microdata import Microdata, require_microdata
+from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.codes import CodedColumns
-from discreet.synth.binned_columns import Attribute, declared, left_out_of, levels_of, listed, pay_purely
+from discreet.synth import binned_columns
+from discreet.synth.binned_columns import Attribute, declared, levels_of, pay_purely
+from discreet.synth.column_forms import listed
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
-
-@method(
-    aim="guarantee",
-    work="class-wise",
-    references=(
-        "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
-        "American Statistical Association 105(489), 375–389.",
-        "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
-        "Statistical Science 35(2), 280–307.",
-    ),
+_REFERENCES = (
+    "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
+    "American Statistical Association 105(489), 375–389.",
+    "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
+    "Statistical Science 35(2), 280–307.",
 )
+
+
 @dataclass(frozen=True)
-class PerturbedHistogram(Synthesizer):
+class _Histogram(Synthesizer):
+    """What both histograms are told of the columns and of the budget."""
+
+    bins_per_dim: Annotated[int, AtLeast(1)]
+    epsilon: float
+    domain: Annotated[Mapping[str, Any], Public()] | None = None
+    never_missing: Annotated[Columns, Public()] = None
+
+    def __post_init__(self) -> None:
+        dp.checked_epsilon(self.epsilon)
+
+    def _boxed(self, data: Microdata, leave_out: Columns) -> tuple[Box, pl.DataFrame, dict[str, str]]:
+        """Declare the box of a file; everything that can be refused is refused here."""
+        require_microdata(data)
+        domain, never = self.domain or {}, listed(self.never_missing)
+        names, left_out = declared_columns(data, leave_out, domain=domain, never_missing=never)
+        frame = all_declared(engine.collect(data, names), domain)
+        box = Box(
+            tuple(
+                declared(frame[name], domain.get(name), bins=self.bins_per_dim, never_missing=name in never)
+                for name in names
+            )
+        )
+        box.check()
+        if not frame.height:
+            raise ParameterError("The file has no record.")
+        return box, frame, left_out
+
+
+@method(aim="guarantee", work="class-wise", references=_REFERENCES)
+@dataclass(frozen=True)
+class PerturbedHistogram(_Histogram):
     """Which records come from a histogram whose counts carry noise?
 
     Counts of all cells get discrete Laplace noise of scale 2 / epsilon, counts below zero become zero, and any number
@@ -78,14 +108,7 @@ class PerturbedHistogram(Synthesizer):
     1-differential privacy against replacing one record
     """
 
-    bins_per_dim: Annotated[int, AtLeast(1)]
-    epsilon: float
-    domain: Annotated[Mapping[str, Any], Public()] | None = None
-    never_missing: Annotated[Columns, Public()] = None
     leave_out: Annotated[Columns, Public()] = None
-
-    def __post_init__(self) -> None:
-        dp.checked_epsilon(self.epsilon)
 
     def fit(
         self,
@@ -97,7 +120,7 @@ class PerturbedHistogram(Synthesizer):
     ) -> FittedCells:
         """Count with noise; with a ledger the price is entered before."""
         refuse_seeded(ledger, seed)
-        box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
+        box, frame, left_out = self._boxed(data, self.leave_out)
         rate = dp.rational_epsilon(self.epsilon, 2)
         counts = np.bincount(box.encode(frame), minlength=box.cells)
         pay_purely(ledger, data, "perturbed-histogram", self.epsilon, values=box.cells, sensitivity=2.0)
@@ -110,11 +133,9 @@ class PerturbedHistogram(Synthesizer):
             counts=np.maximum(noisy, 0).astype(np.float64),
             left_out=left_out,
         )
-        claim = DifferentialPrivacy(
+        claim = binned_columns.replacing_one_record(
             self.epsilon,
-            against="replacing one record",
-            adjacency="replace",
-            covers=" for the noisy counts, and so for any number of files drawn from them; the number of records and "
+            " for the noisy counts, and so for any number of files drawn from them; the number of records and "
             "the declared domain count as public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
@@ -124,18 +145,9 @@ class PerturbedHistogram(Synthesizer):
 _GRID = 2**60
 
 
-@method(
-    aim="guarantee",
-    work="class-wise",
-    references=(
-        "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
-        "American Statistical Association 105(489), 375–389.",
-        "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
-        "Statistical Science 35(2), 280–307.",
-    ),
-)
+@method(aim="guarantee", work="class-wise", references=_REFERENCES)
 @dataclass(frozen=True)
-class SmoothHistogram(Synthesizer):
+class SmoothHistogram(_Histogram):
     """Which records come from a histogram that is mixed with an even one until one record no longer shows?
 
     Every record is drawn from (1 - w) histogram + w even, with w so large that one record of the original changes the
@@ -172,15 +184,8 @@ class SmoothHistogram(Synthesizer):
     0.89999
     """
 
-    bins_per_dim: Annotated[int, AtLeast(1)]
-    epsilon: float
-    domain: Annotated[Mapping[str, Any], Public()] | None = None
-    never_missing: Annotated[Columns, Public()] = None
     n_rows: Annotated[int, AtLeast(1)] | None = None
     leave_out: Annotated[Columns, Public()] = None
-
-    def __post_init__(self) -> None:
-        dp.checked_epsilon(self.epsilon)
 
     def mixing_weight(self, n: int) -> float:
         """The weight of the even part for a file of ``n`` records with the declared domain."""
@@ -199,7 +204,7 @@ class SmoothHistogram(Synthesizer):
     ) -> FittedCells:
         """Draw the rows; with a ledger the price is entered before."""
         refuse_seeded(ledger, seed)
-        box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
+        box, frame, left_out = self._boxed(data, self.leave_out)
         cells = box.encode(frame)
         rows = self.n_rows or len(cells)
         weight = exact_weight(box.cells, len(cells), rows, self.epsilon)
@@ -212,11 +217,9 @@ class SmoothHistogram(Synthesizer):
         fitted = FittedCells(
             empty_like(data, frame, levels_of(box.attributes)), rows, box=box, drawn=drawn, left_out=left_out
         )
-        claim = DifferentialPrivacy(
+        claim = binned_columns.replacing_one_record(
             self.epsilon,
-            against="replacing one record",
-            adjacency="replace",
-            covers=f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
+            f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
             "public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
@@ -276,49 +279,18 @@ class Box:
 
     def frame(self, cells: Integers, stream: Stream) -> pl.DataFrame:
         """Records within cells; numbers are spread evenly over their bins."""
-        made = []
-        for attribute, codes in zip(self.attributes, np.unravel_index(cells, self.shape), strict=True):
-            if attribute.edges is None:
-                made.append(attribute.decode(codes, None))
-                continue
-            bins = np.minimum(codes, attribute.bins - 1)
-            low, high = attribute.edges[bins], attribute.edges[bins + 1]
-            part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
-            made.append(attribute.decode(codes, low + part * (high - low)))
-        return pl.DataFrame(made)
-
-
-def boxed(
-    data: Microdata, domain: Mapping[str, Any] | None, bins: int, never_missing: Columns, leave_out: Columns
-) -> tuple[Box, pl.DataFrame, dict[str, str]]:
-    """Declare the box of a file; everything that can be refused is refused here."""
-    require_microdata(data)
-    names, left_out = declared_columns(data, domain, never_missing, leave_out)
-    frame = all_declared(engine.collect(data, names), domain or {})
-    never = listed(never_missing)
-    box = Box(
-        tuple(
-            declared(frame[name], (domain or {}).get(name), bins=bins, never_missing=name in never)
-            for name in names
+        codes = np.unravel_index(cells, self.shape)
+        return pl.DataFrame(
+            [a.drawn_within(own, stream) for a, own in zip(self.attributes, codes, strict=True)]
         )
-    )
-    box.check()
-    if not frame.height:
-        raise ParameterError("The file has no record.")
-    return box, frame, left_out
 
 
 def declared_columns(
-    data: Microdata, domain: Mapping[str, Any] | None, never_missing: Columns, leave_out: Columns
+    data: Microdata, leave_out: Columns, **named: Iterable[str] | None
 ) -> tuple[list[str], dict[str, str]]:
     """The columns to synthesize, and those left out with the reason; records must be a person each."""
-    named = {
-        "leave_out": listed(leave_out),
-        "domain": tuple(domain or ()),
-        "never_missing": listed(never_missing),
-    }
     refuse_several_records(data)
-    left_out = left_out_of(data, named)
+    left_out = binned_columns.left_out_of(data, leave_out, **named)
     names = [name for name in data.columns if name not in left_out]
     if not names:
         raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
@@ -364,6 +336,4 @@ class FittedCells(Fitted):
             return self.box.frame(self.drawn[:n], stream)
         assert self.counts is not None
         weights = self.counts if self.counts.sum() > 0 else np.ones_like(self.counts)
-        ends = np.cumsum(weights)
-        cells = np.searchsorted(ends, stream("cells").random(n) * ends[-1], side="right")
-        return self.box.frame(np.minimum(cells, len(ends) - 1), stream)
+        return self.box.frame(drawn_places(np.cumsum(weights), n, stream("cells")), stream)

@@ -182,7 +182,9 @@ def derived_columns(rules: Sequence[RecordRule]) -> dict[str, RecordRule]:
     ordered: dict[str, RecordRule] = {}
     waiting = dict(defining)
     while waiting:
-        ready = [name for name, rule in waiting.items() if not (set(_sources(rule)) & set(waiting))]
+        ready = [
+            name for name, rule in waiting.items() if not ((set(rule.columns) - {rule.target}) & set(waiting))
+        ]
         if not ready:
             raise ParameterError(
                 f"The rules for {', '.join(map(repr, waiting))} define each other in a circle. Solve one of them for a "
@@ -271,7 +273,7 @@ def broken_records(frame: pl.DataFrame, rules: Sequence[RecordRule]) -> pl.Serie
 def _read(text: str, schema: Mapping[str, Any], tolerance: float) -> RecordRule:
     if not isinstance(text, str):
         raise ParameterError("A rule must be a text, e.g. 'total == a + b'.")
-    plain = _double_equals(text.strip())
+    plain = "==".join(split_outside_quotes(text.strip(), r"(?<![<>=!])=(?!=)"))
     implication = re.match(r"if\b", plain)
     if implication:
         parts = split_outside_quotes(plain[2:], r"\bthen\b")
@@ -301,17 +303,8 @@ def _comparison(
     if not numbers:
         one_each = len(left.columns) == 1 == len(right.columns)
         target = left.columns[0] if operator == "==" and _is_column(left) and one_each else None
-        return RecordRule(
-            text,
-            "equality" if operator == "==" else "condition",
-            columns,
-            whole.value,
-            None,
-            left,
-            right,
-            operator,
-            target,
-        )
+        plain: RuleKind = "equality" if operator == "==" else "condition"
+        return RecordRule(text, plain, columns, whole.value, None, left, right, operator, target)
     a, b = left.value.cast(pl.Float64), right.value.cast(pl.Float64)
     slack = tolerance * pl.max_horizontal(a.abs(), b.abs(), pl.lit(1.0))
     holds = {
@@ -337,11 +330,6 @@ def _comparison(
     )
 
 
-def _double_equals(text: str) -> str:
-    parts = split_outside_quotes(text, r"(?<![<>=!])=(?!=)")
-    return "==".join(parts)
-
-
 def _unquoted(sides: Sequence[str]) -> list[str]:
     return [re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "", side) for side in sides]
 
@@ -352,10 +340,6 @@ def _is_column(side: Expression) -> bool:
 
 def _is_zero(side: Expression) -> bool:
     return not side.columns and re.fullmatch(r"[+-]?0+(\.0*)?", side.text) is not None
-
-
-def _sources(rule: RecordRule) -> tuple[str, ...]:
-    return tuple(name for name in rule.columns if name != rule.target)
 
 
 def _broken(rule: RecordRule) -> pl.Expr:

@@ -198,18 +198,16 @@ class Relational:
             for family in families
             if family.parent == name
         ]
-        own = pl.concat(
-            [columns_named(_as_codes(frame, self._public_links(name)), columns), *known], how="horizontal"
-        )
+        # The keys of a public table are categories, not numbers.
+        public = [link for link, parent in table.parents.items() if self.links.tables[parent].public]
+        coded = frame.with_columns(pl.col(link).cast(pl.String) for link in public)
+        own = pl.concat([columns_named(coded, columns), *known], how="horizontal")
         above = next((f for f in families if f.child == name and not f.partner), None)
         options = self._options(name)
         if above is None or not frame.height:
             if not own.width or not frame.height:
                 return TableModel(name, frame.height)
-            rules = [rule for rule in table.rules if _speaks_of(rule, own)]
-            return TableModel(
-                name, frame.height, whole=_fitted(options, own, (), rules, self.max_rounds, stream)
-            )
+            return TableModel(name, frame.height, whole=_fitted(options, own, (), table.rules, stream))
         parent = self.links.tables[above.parent]
         given, parents = _beside(above, frame, frames[above.parent], parent.key, families, frames)
         known_of = {column: parents[column] for column in parents.columns}
@@ -225,17 +223,9 @@ class Relational:
         times = None
         if above.order is not None and not above.waves:
             when = pl.DataFrame({above.order: own[above.order]})
-            rules = [rule for rule in table.rules if _speaks_of(rule, given.hstack(when))]
             base = given.drop(above.child + ": place")
-            times = _fitted(
-                options,
-                base.hstack(when),
-                base.columns,
-                rules,
-                self.max_rounds,
-                stream.child("times"),
-                known_of,
-            )
+            own_stream = stream.child("times")
+            times = _fitted(options, base.hstack(when), base.columns, table.rules, own_stream, known_of)
         lags: tuple[str, ...] = ()
         if above.waves and own.width > 1:
             lags = tuple(column for column in columns if column != above.order)[:_MOST_LAGS]
@@ -245,16 +235,8 @@ class Relational:
             own = own.drop(above.order)
         rest = None
         if own.width:
-            rules = [rule for rule in table.rules if _speaks_of(rule, given.hstack(own))]
-            rest = _fitted(
-                options,
-                given.hstack(own),
-                given.columns,
-                rules,
-                self.max_rounds,
-                stream.child("rest"),
-                known_of,
-            )
+            own_stream = stream.child("rest")
+            rest = _fitted(options, given.hstack(own), given.columns, table.rules, own_stream, known_of)
         broken = [rule for rule in table.rules if not _speaks_of(rule, given.hstack(own))]
         if broken:
             raise ParameterError(
@@ -265,13 +247,9 @@ class Relational:
             name, frame.height, times=times, rest=rest, lags=lags, partner_columns=tuple(partners.columns)
         )
 
-    def _public_links(self, name: str) -> list[str]:
-        table = self.links.tables[name]
-        return [column for column, parent in table.parents.items() if self.links.tables[parent].public]
-
     def _options(self, name: str) -> Sequential:
         try:
-            return Sequential.from_dict({**self.by.get(name, {})})
+            return replace(Sequential.from_dict({**self.by.get(name, {})}), max_rounds=self.max_rounds)
         except DiscreetError as error:
             raise type(error)(f"by: table '{name}': {error}") from error
 
@@ -298,7 +276,7 @@ class Relational:
     ) -> FittedRelational:
         """Fit the joined table."""
         joined = joined_table(self.links, frames)
-        model = _fitted(Sequential(), joined.frame, (), (), self.max_rounds, stream)
+        model = _fitted(Sequential(max_rounds=self.max_rounds), joined.frame, (), (), stream)
         return FittedRelational(
             self.links,
             {name: empty_like(own, frames[name]) for name, own in given.items()},
@@ -322,11 +300,6 @@ def _speaks_of(rule: str, frame: pl.DataFrame) -> bool:
     return True
 
 
-def _as_codes(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Take the keys of a public table for categories, not for numbers."""
-    return frame.with_columns(pl.col(column).cast(pl.String) for column in columns)
-
-
 def _beside(
     family: Family,
     frame: pl.DataFrame,
@@ -344,8 +317,8 @@ def _beside(
         if other.parent == family.parent and other is not family
     ]
     about = pl.concat([about, *others], how="horizontal")
-    shown = [column for column in parents.columns if column != key and _is_telling(parents[column])]
-    beside = pl.DataFrame({f"{family.parent}.{column}": parents[column] for column in shown})
+    shown = [own for own in parents.get_columns() if own.dtype != pl.String or own.n_unique() <= _FEW]
+    beside = pl.DataFrame({f"{family.parent}.{own.name}": own for own in shown if own.name != key})
     about = pl.concat([beside, about], how="horizontal")
     table = pl.concat(
         [parents.select(pl.col(key).alias("key")).with_row_index("at"), about], how="horizontal"
@@ -354,11 +327,6 @@ def _beside(
         table, on="key", how="left", maintain_order="left"
     )
     return found.drop("key").with_columns(pl.col("at").cast(pl.Int64)), about
-
-
-def _is_telling(series: pl.Series) -> bool:
-    """Whether a column of a parent can guide its children: not a text that each has for itself."""
-    return series.dtype != pl.String or series.n_unique() <= _FEW
 
 
 def _place(at: pl.Series, family: Family) -> pl.Series:
@@ -381,11 +349,14 @@ def _fitted(
     frame: pl.DataFrame,
     given: Sequence[str],
     rules: Sequence[str],
-    max_rounds: int,
     stream: Stream,
     known: Mapping[str, pl.Series] | None = None,
 ) -> FittedSequential:
-    """Fit the columns of a table that are not given; ``known`` are all values that given ones may have."""
+    """Fit the columns of a table that are not given; ``known`` are all values that given ones may have.
+
+    Rules that speak of columns which are not there are left to other parts of the table.
+    """
+    rules = [rule for rule in rules if _speaks_of(rule, frame)]
     if frame.height < 2:
         frame = pl.concat([frame] * 2)
     if frame.width < 2:
@@ -407,7 +378,6 @@ def _fitted(
         or options.method,
         otherwise=options.otherwise if isinstance(options.method, Mapping) else options.method,
         constraints=tuple(rules),
-        max_rounds=max_rounds,
     )
     data = Microdata(frame)
     plan, forms = plan_synthesis(

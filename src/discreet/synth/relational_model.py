@@ -20,6 +20,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.randomness import Seed
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import plain_text
 from discreet.synth.saved_models import load_model, save_model, stored, stored_as
 from discreet.synth.sequential.sequential_model import FittedSequential
 from discreet.synth.synthesizer import seed_of
@@ -332,14 +333,10 @@ def _ranked(frame: pl.DataFrame, columns: Sequence[str], rng: np.random.Generato
     shuffled = rng.permutation(frame.height)
     if not columns:
         return shuffled
-    keys = [_numbered(frame[name])[shuffled] for name in reversed(columns)]
+    keys = [
+        plain_text(frame[name]).rank("dense").fill_null(0).to_numpy()[shuffled] for name in reversed(columns)
+    ]
     return np.asarray(shuffled[np.lexsort(keys)])
-
-
-def _numbered(series: pl.Series) -> Integers:
-    """Number the values of a column in their order; missing is 0."""
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
-    return plain.rank("dense").fill_null(0).to_numpy().astype(np.int64)
 
 
 # What a parent knows of its children before they are drawn: how many, when, and what they are like on the whole.
@@ -444,11 +441,8 @@ class Family:
         ]
         by = frame.group_by(pl.col(self.column).alias("key")).agg(*asked)
         found = keys.rename("key").to_frame().join(by, on="key", how="left", maintain_order="left")
-        made: dict[str, pl.Series] = {}
-        if self.waves:
-            made[self.number] = found["times"].fill_null("")
-        else:
-            made[self.number] = found["number"].fill_null(0)
+        number = found["times"].fill_null("") if self.waves else found["number"].fill_null(0)
+        made = {self.number: number}
         for kind, names in (("mean", self.means), ("commonest", self.commonest)):
             for at, name in enumerate(names):
                 made[f"{self.child}.{name}: {kind}"] = _rounded(found[f"{kind} {at}"])
@@ -528,8 +522,7 @@ def chosen_parents(
 
 def _gap(codes: Integers, aim: Floats) -> Floats:
     """Say how many parents too many (or too few) each class has."""
-    found: Floats = np.bincount(codes.ravel(), minlength=len(aim)) - aim
-    return found
+    return np.asarray(np.bincount(codes.ravel(), minlength=len(aim)) - aim)
 
 
 def _cells(family: Family, drawn: pl.Series) -> tuple[Integers, Floats]:

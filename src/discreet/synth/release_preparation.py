@@ -19,7 +19,7 @@ from discreet.core.results import Detail, Measure, Release, Step
 from discreet.core.value_gate import name_in_documents, without_literals
 from discreet.core.wording import percent
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
+from discreet.synth.column_forms import as_numbers, check_named, decimals_of, from_numbers
 from discreet.synth.record_rules import RecordRule, read_rules
 from discreet.synth.synthesizer import seed_of
 
@@ -93,7 +93,7 @@ def finish(
     require_microdata(synthetic, "synthetic")
     if original is not None:
         require_microdata(original, "original")
-    _check_names(synthetic, {"top": top, "bottom": bottom, "codes": codes, "smoothing": smoothing})
+    check_named({"top": top, "bottom": bottom, "codes": codes, "smoothing": smoothing}, synthetic.columns)
     root = seed_of(seed)
     data, log = synthetic, []
     if smoothing:
@@ -393,13 +393,6 @@ def _renamed(data: Microdata, prefix: str, suffix: str) -> tuple[Microdata, Step
     return Microdata(frame, **roles, metadata=replace(data.metadata, **told)), step
 
 
-def _check_names(data: Microdata, settings: Mapping[str, Mapping[str, Any] | None]) -> None:
-    for setting, given in settings.items():
-        for name in given or {}:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
-
-
 # Which synthetic records look like one person of the original, and what is left of their households without them?
 _ROUNDS = 50
 
@@ -433,7 +426,8 @@ def without_lookalikes(
         if not gone or not counting:
             break
     own = release.log[0]
-    told = f"{_listed(counting)} of households that lost members were counted anew. " if counting else ""
+    names = ", ".join(f"'{name}'" for name in counting)
+    told = f"{names} of households that lost members were counted anew. " if counting else ""
     step = Step(
         own.treatment,
         {**own.parameters, "household": unit},
@@ -453,7 +447,3 @@ def _counting(data: Microdata, unit: str) -> list[str]:
     table = engine.collect(data, [unit, *whole])
     number = table.select(pl.len().over(unit)).to_series().cast(pl.Int64)
     return [name for name in whole if (table[name].cast(pl.Int64) == number).all() and number.n_unique() > 1]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

@@ -194,8 +194,7 @@ def _array(content: bytes, about: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     if kind.str != about["type"] or list(shape) != about["shape"]:
         raise ValueError("an array of another type or shape")
     stream.seek(0)
-    array: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return array
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 Kind = TypeVar("Kind")

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata, require_microdata
@@ -80,7 +81,10 @@ def survey_check(
     names = _names(data, copies, columns)
     frame = engine.collect(data, names)
     weights = _weights(data, "the survey")
-    made = [(engine.collect(copy, names), _own_weights(copy)) for copy in copies]
+    made = [
+        (engine.collect(copy, names), _weights(copy, "a synthetic file") if copy.roles.weight else None)
+        for copy in copies
+    ]
     _check_kinds(names, frame, [table for table, _ in made])
     rows = [row for name in names for row in _compared(name, frame[name], weights, made)]
     table = pl.DataFrame(rows, infer_schema_length=None)
@@ -127,11 +131,7 @@ def _names(data: Microdata, copies: Sequence[Microdata], columns: Sequence[str] 
     return list(columns)
 
 
-def _own_weights(copy: Microdata) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    return None if copy.roles.weight is None else _weights(copy, "a synthetic file")
-
-
-def _weights(data: Microdata, which: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _weights(data: Microdata, which: str) -> Floats:
     name = str(data.roles.weight)
     weights = engine.collect(data, [name])[name].cast(pl.Float64).to_numpy()
     bad = int((~(np.isfinite(weights) & (weights > 0))).sum())
@@ -161,8 +161,8 @@ def _is_number(series: pl.Series) -> bool:
 def _compared(
     name: str,
     series: pl.Series,
-    weights: np.ndarray[Any, np.dtype[np.float64]],
-    made: Sequence[tuple[pl.DataFrame, np.ndarray[Any, np.dtype[np.float64]] | None]],
+    weights: Floats,
+    made: Sequence[tuple[pl.DataFrame, Floats | None]],
 ) -> list[dict[str, Any]]:
     """Compare the mean of a number (of those who have one) and the share missing, or the shares of all levels."""
 
@@ -193,9 +193,7 @@ def _is(series: pl.Series, level: str | None) -> pl.Series:
     return series.cast(pl.String).eq_missing(pl.Series([level], dtype=pl.String)).cast(pl.Float64)
 
 
-def _difference(
-    ours: pl.Series, weights: np.ndarray[Any, np.dtype[np.float64]], drawn: Sequence[tuple[float, float]]
-) -> dict[str, float]:
+def _difference(ours: pl.Series, weights: Floats, drawn: Sequence[tuple[float, float]]) -> dict[str, float]:
     survey, variance = _hajek(ours, weights)
     plain, _ = _hajek(ours, np.ones(len(ours)))
     synthetic = float(np.mean([mean for mean, _ in drawn]))
@@ -210,7 +208,7 @@ def _difference(
     }
 
 
-def _hajek(values: pl.Series, weights: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
+def _hajek(values: pl.Series, weights: Floats) -> tuple[float, float]:
     """Return the weighted mean and its linearized variance, over those who have a value."""
     there = values.is_not_null().to_numpy()
     y, w = values.drop_nulls().to_numpy(), weights[there]

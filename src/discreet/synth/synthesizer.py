@@ -264,8 +264,6 @@ class Fitted(ABC):
                 return write_parts(
                     self, parts, workers=workers, cluster=cluster, resume=resume, progress=progress
                 )
-        from discreet.core.progress import track
-
         with one_thread(), self._trusted():
             files = [
                 self._in_kind(self.draw(int(size), Stream(root, f"copy {number}")))
@@ -321,18 +319,21 @@ class Fitted(ABC):
         return save_model(self, path)
 
     def _in_kind(self, frame: pl.DataFrame) -> Microdata:
+        return self.like.with_frame(engine.in_kind(self.like, self._in_order(frame)))
+
+    def _in_order(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Put columns in the order of the file, and those that it does not have behind them."""
         there = [name for name in self.like.columns if name in frame.columns]
         fresh = [name for name in frame.columns if name not in there]
-        return self.like.with_frame(
-            engine.in_kind(self.like, pl.DataFrame({name: frame[name] for name in (*there, *fresh)}))
-        )
+        return pl.DataFrame({name: frame[name] for name in (*there, *fresh)})
 
 
 def seed_of(seed: Seed) -> int:
     """Turn what a user gives as seed into one whole number."""
     if seed is None:
         return fresh_seed()
-    return int(generator(seed).integers(2**62)) if isinstance(seed, np.random.Generator) else _checked(seed)
+    rng = generator(seed)  # which refuses what is no seed
+    return int(rng.integers(2**62)) if isinstance(seed, np.random.Generator) else int(seed)
 
 
 def load(path: str | Path) -> Fitted:
@@ -348,11 +349,6 @@ def load(path: str | Path) -> Fitted:
     fitted.loaded_from = name
     fitted.try_out()
     return fitted
-
-
-def _checked(seed: int) -> int:
-    generator(seed)
-    return int(seed)
 
 
 _CHECKED = 16
@@ -412,7 +408,7 @@ def write_parts(
     if cluster is not None:
         drawn = _on_cluster(fitted, parts, waiting, cluster)
     elif workers == 1:
-        drawn = _here(fitted, parts, waiting)
+        drawn = ((number, _drawn(fitted, parts, number)) for number in waiting)
     else:
         drawn = _elsewhere(fitted, parts, waiting, workers)
     manifest.note(done)
@@ -446,11 +442,6 @@ def _mark(fitted: Fitted, parts: Parts) -> str:
     return hashlib.sha256(written.encode()).hexdigest()
 
 
-def _here(fitted: Fitted, parts: Parts, waiting: list[int]) -> Iterator[tuple[int, str]]:
-    for number in waiting:
-        yield number, _drawn(fitted, parts, number)
-
-
 def _drawn(fitted: Fitted, parts: Parts, number: int) -> str:
     """Draw one part and put it in place whole."""
     with one_thread():
@@ -459,11 +450,9 @@ def _drawn(fitted: Fitted, parts: Parts, number: int) -> str:
         # A part may have a few records more than asked for, to keep units whole, and never twice as many.
         before = 2 * number * parts.rows_per_part
         frame = frame.with_columns(pl.col(fitted.numbered_units).cast(pl.Int64) + before)
-    there = [name for name in fitted.like.columns if name in frame.columns]
-    fresh = [name for name in frame.columns if name not in there]
     path = parts.path(number)
     with replacing(path) as unfinished:
-        frame.select(*there, *fresh).write_parquet(unfinished)
+        fitted._in_order(frame).write_parquet(unfinished)
     return digest_of(path)
 
 

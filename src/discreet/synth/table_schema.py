@@ -7,7 +7,7 @@ nobody is on both sides, and joined for a look.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +123,7 @@ class LinkedTables:
         for child, column in self.schema.children(name):
             if key is None or column not in self.tables[child].columns:
                 continue
-            often = self.tables[child].group_by(pl.col(column).alias(key)).len(f"{child}: number")
-            frame = frame.join(often, on=key, how="left", maintain_order="left").with_columns(
-                pl.col(f"{child}: number").fill_null(0)
-            )
+            frame = self._with_number(frame, child, column, key)
         return Microdata(frame.drop(self._keys(name), strict=False))
 
     def _keys(self, name: str) -> list[str]:
@@ -159,10 +156,15 @@ class LinkedTables:
         key = str(self.schema.tables[parent].key)
         for column, above in self.schema.tables[child].parents.items():
             if above == parent:
-                often = self.tables[child].group_by(pl.col(column).alias(key)).len(f"{child}: number")
-                frame = frame.join(often, on=key, how="left", maintain_order="left")
-                return frame.with_columns(pl.col(f"{child}: number").fill_null(0))
+                return self._with_number(frame, child, column, key)
         return frame
+
+    def _with_number(self, frame: pl.DataFrame, child: str, column: str, key: str) -> pl.DataFrame:
+        """Put beside each record how many children name it."""
+        number = f"{child}: number"
+        often = self.tables[child].group_by(pl.col(column).alias(key)).len(number)
+        counted = frame.join(often, on=key, how="left", maintain_order="left")
+        return counted.with_columns(pl.col(number).fill_null(0))
 
     def divided(self, share: float, rng: np.random.Generator) -> tuple[LinkedTables, LinkedTables]:
         """Divide the tables into two sets: whatever is linked, directly or through others, stays together."""
@@ -339,14 +341,11 @@ class Schema:
         """Return the schema as plain values."""
         tables: dict[str, Any] = {}
         for name, table in self.tables.items():
-            own: dict[str, Any] = {
-                "key": table.key,
+            own = {one.name: getattr(table, one.name) for one in fields(table)}
+            own |= {
                 "parents": dict(table.parents),
-                "order": table.order,
-                "public": table.public,
                 "rules": list(table.rules),
                 "leave_out": list(table.leave_out),
-                "file": table.file,
             }
             tables[name] = {setting: value for setting, value in own.items() if value}
         return {"confirmed": self.confirmed, "tables": tables}

@@ -17,15 +17,9 @@ from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.copula import fit_d_vine
+from discreet.synth import copula_model
 from discreet.synth.copula_columns import FAMILIES, Dimension, MarginKind
-from discreet.synth.copula_model import (
-    Coupling,
-    FittedCopula,
-    NormalCoupling,
-    Preparation,
-    VineCoupling,
-    fit_copula,
-)
+from discreet.synth.copula_model import FittedCopula
 from discreet.synth.synthesizer import Synthesizer, seed_of
 from discreet.synth.whole_records import Weights
 
@@ -130,7 +124,7 @@ class VineCopula(Synthesizer):
             )
         if isinstance(self.order, str) and self.order not in ("greedy", "given"):
             raise ParameterError(unknown_name(self.order, ("greedy", "given"), what="order"))
-        Preparation.of(self).check()
+        copula_model.Preparation.of(self).check()
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedCopula:
         """Fit margins and the vine.
@@ -148,9 +142,9 @@ class VineCopula(Synthesizer):
         if not own:
             load_extra("pyvinecopulib", extra="vines", purpose=f"A {self.structure} with these pair copulas")
         stream = Stream(seed_of(seed), "vine copula")
-        return fit_copula(
+        return copula_model.fit_copula(
             data,
-            Preparation.of(self),
+            copula_model.Preparation.of(self),
             self._by_information if own else self._by_library,
             kind=self.structure,
             mixed=True,
@@ -159,7 +153,7 @@ class VineCopula(Synthesizer):
 
     def _by_information(
         self, dimensions: Sequence[Dimension], weights: Floats | None, stream: Stream
-    ) -> tuple[Coupling, tuple[str, ...]]:
+    ) -> tuple[copula_model.Coupling, tuple[str, ...]]:
         coarse = [dimension.grouped(self.groups) for dimension in dimensions]
         found = fit_d_vine(
             [dimension.ranks for dimension in coarse],
@@ -175,14 +169,14 @@ class VineCopula(Synthesizer):
                 "Pairs of columns that share more information than a Gaussian pair copula can give them: "
                 f"{len(found.unreached)}. They come out weaker than they are.",
             )
-        return NormalCoupling(found.correlation), notes
+        return copula_model.NormalCoupling(found.correlation), notes
 
     def _by_library(
         self, dimensions: Sequence[Dimension], weights: Floats | None, stream: Stream
-    ) -> tuple[Coupling, tuple[str, ...]]:
+    ) -> tuple[copula_model.Coupling, tuple[str, ...]]:
         library = load_extra("pyvinecopulib", extra="vines", purpose="A vine copula")
         if len(dimensions) < 2:
-            return NormalCoupling(np.eye(1)), ()
+            return copula_model.NormalCoupling(np.eye(1)), ()
         size = len(dimensions[0].ranks)
         most = size if self.max_records is None else min(size, self.max_records)
         rows = np.unique(np.linspace(0, size - 1, most).astype(np.int64))
@@ -208,7 +202,7 @@ class VineCopula(Synthesizer):
         vine = library.Vinecop.from_data(
             table, controls, structure=self._structure(library, dimensions, middle), var_types=types
         )
-        return VineCoupling(vine.to_json(), len(dimensions)), ()
+        return copula_model.VineCoupling(vine.to_json(), len(dimensions)), ()
 
     def _families(self, library: Any) -> list[Any]:
         asked = self.pair_copulas

@@ -22,20 +22,13 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
-from discreet.synth.record_rules import (
-    RecordRule,
-    broken_records,
-    derived_columns,
-    read_rules,
-    recomputed,
-    repaired,
-)
+from discreet.synth import column_forms, record_rules
+from discreet.synth.column_forms import listed
 from discreet.synth.saved_models import stored
 from discreet.synth.sequential.whole_units import units_left_out
 from discreet.synth.synthesizer import Fitted, empty_like
@@ -58,23 +51,24 @@ class Blueprint:
         Names and types of all columns of a drawn file, in the order of the original.
     """
 
-    forms: Mapping[str, Form]
+    forms: Mapping[str, column_forms.Form]
     constraints: tuple[str, ...]
     schema: Mapping[str, pl.DataType]
 
     @property
-    def rules(self) -> tuple[RecordRule, ...]:
+    def rules(self) -> tuple[record_rules.RecordRule, ...]:
         """The constraints, read."""
-        return read_rules(self.constraints, self.schema)
+        return record_rules.read_rules(self.constraints, self.schema)
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of variables of each modelled column: one, or two where it has states."""
         return tuple(
-            2 if isinstance(form, NumberForm) and form.n_states > 1 else 1 for form in self.forms.values()
+            2 if isinstance(form, column_forms.NumberForm) and form.n_states > 1 else 1
+            for form in self.forms.values()
         )
 
-    def variables(self, frame: pl.DataFrame) -> list[Variable]:
+    def variables(self, frame: pl.DataFrame) -> list[column_forms.Variable]:
         """Return the variables of all modelled columns, one after the other."""
         return [variable for name, form in self.forms.items() for variable in form.split(frame[name])]
 
@@ -92,13 +86,13 @@ class Blueprint:
                 for name, kind in self.schema.items()
                 if name not in frame.columns
             ]
-            frame = recomputed(frame.with_columns(missing), rules)
-            frame = recomputed(repaired(frame, rules), rules)
+            frame = record_rules.recomputed(frame.with_columns(missing), rules)
+            frame = record_rules.recomputed(record_rules.repaired(frame, rules), rules)
         return pl.DataFrame({name: frame[name] for name in self.schema})
 
     def broken(self, frame: pl.DataFrame) -> pl.Series:
         """Say of each drawn record whether it still breaks a rule."""
-        return broken_records(frame, self.rules)
+        return record_rules.broken_records(frame, self.rules)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +100,7 @@ class Prepared:
     """A file as a generator of whole records takes it."""
 
     blueprint: Blueprint
-    variables: Sequence[Variable]
+    variables: Sequence[column_forms.Variable]
     weights: Floats | None
     like: Microdata
     rows: int
@@ -134,17 +128,17 @@ def prepare(plan: Any, data: Microdata) -> Prepared:
         few_values=plan.few_values,
         apart=computed,
     )
-    for name in piled:
-        if name not in intake.forms:
-            raise ColumnError(f"{unknown_name(name, intake.forms)} It was named under semicontinuous.")
-    forms: dict[str, Form] = {}
+    column_forms.check_named({"semicontinuous": piled}, intake.forms)
+    forms: dict[str, column_forms.Form] = {}
     for name, form in intake.forms.items():
         series = intake.frame[name]
-        if isinstance(form, NumberForm) and is_numeric(series.dtype):
+        if isinstance(form, column_forms.NumberForm) and column_forms.is_numeric(series.dtype):
             fixed = [*codes.get(name, ()), *_listed(piled[name] if name in piled else piles(series))]
             if any(not isinstance(value, Real) or isinstance(value, bool) for value in fixed):
                 raise ColumnError(f"Column '{name}' holds numbers: name numbers for it under semicontinuous.")
-            forms[name] = NumberForm.of(series, fixed=[float(value) for value in fixed]) if fixed else form
+            forms[name] = (
+                column_forms.NumberForm.of(series, fixed=[float(value) for value in fixed]) if fixed else form
+            )
         else:
             forms[name] = form
     kept = [name for name in data.columns if name in forms or name in computed]
@@ -168,7 +162,7 @@ def piles(series: pl.Series) -> list[float]:
     >>> piles(pl.Series([0, 0, 0, 5, 7, 8, 9, 11]))
     [0.0]
     """
-    numbers = as_numbers(series).drop_nulls()
+    numbers = column_forms.as_numbers(series).drop_nulls()
     if len(numbers) < 5:
         return []
     values, counts = np.unique(numbers.to_numpy(), return_counts=True)
@@ -181,13 +175,13 @@ def _computed(constraints: Sequence[str], data: Microdata) -> list[str]:
         return []
     from discreet import engine
 
-    rules = read_rules(constraints, engine.collect(data).schema)
-    return [name for name in derived_columns(rules) if name in data.schema]
+    rules = record_rules.read_rules(constraints, engine.collect(data).schema)
+    return [name for name in record_rules.derived_columns(rules) if name in data.schema]
 
 
-def _within(form: Form, parts: Sequence[Array]) -> Sequence[Array]:
+def _within(form: column_forms.Form, parts: Sequence[Array]) -> Sequence[Array]:
     """Keep drawn numbers within the range of the observed ones."""
-    if not isinstance(form, NumberForm):
+    if not isinstance(form, column_forms.NumberForm):
         return parts
     return [*parts[:-1], np.clip(np.asarray(parts[-1], dtype=np.float64), form.low, form.high)]
 
@@ -264,9 +258,7 @@ class FittedRecords(Fitted):
             raise ParameterError(
                 "Other processes do not know what is given. Draw with workers=1, and no cluster."
             )
-        for name in given or {}:
-            if name not in self.blueprint.schema:
-                raise ColumnError(f"{unknown_name(name, self.blueprint.schema)} It was named under given.")
+        column_forms.check_named({"given": given}, self.blueprint.schema)
         self._given = dict(given or {})
         try:
             return super().sample(n, copies=copies, progress=progress, seed=seed, **in_parts)
@@ -327,7 +319,7 @@ class FittedRecords(Fitted):
         wanted: dict[str, Flags] = {}
         for name, asked in self._given.items():
             form = self.blueprint.forms.get(name)
-            if isinstance(form, CategoryForm):
+            if isinstance(form, column_forms.CategoryForm):
                 levels = form.levels.cast(form.dtype)
                 codes = np.append(
                     _as_asked(levels, asked), [_asks_missing(asked)] if form.has_missing else []
@@ -337,7 +329,9 @@ class FittedRecords(Fitted):
                     raise ParameterError(
                         f"No value of column '{name}' that the model knows is as given asks."
                     )
-            elif isinstance(form, NumberForm) and isinstance(asked, tuple) and asked[0] > asked[1]:
+            elif (
+                isinstance(form, column_forms.NumberForm) and isinstance(asked, tuple) and asked[0] > asked[1]
+            ):
                 raise ParameterError(f"given asks for a range of '{name}' that ends before it begins.")
         return wanted
 
@@ -348,7 +342,7 @@ def _asks_missing(asked: Any) -> bool:
 
 def _as_asked(series: pl.Series, asked: Any) -> Flags:
     """Say of each value whether it is one of those asked for."""
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    plain = column_forms.plain_text(series)
     try:
         if isinstance(asked, tuple) and len(asked) == 2:
             found = plain.is_between(asked[0], asked[1]).fill_null(False)
@@ -388,7 +382,7 @@ class Intake:
     """
 
     frame: pl.DataFrame
-    forms: Mapping[str, Form]
+    forms: Mapping[str, column_forms.Form]
     weights: Floats | None
     left_out: Mapping[str, str]
 
@@ -427,9 +421,7 @@ def take_in(
     frame = engine.collect(data)
     columns, left_out = columns_of(data, leave_out, weights, frame=frame)
     columns = [name for name in columns if name not in apart]
-    for name in special_codes or {}:
-        if name not in columns:
-            raise ColumnError(f"{unknown_name(name, columns)} It was named under special_codes.")
+    column_forms.check_named({"special_codes": special_codes}, columns)
     if len(columns) < least_columns:
         raise ParameterError(
             f"There {'is' if len(columns) == 1 else 'are'} {len(columns)} column{'s' * (len(columns) != 1)} to "
@@ -448,8 +440,6 @@ def columns_of(
     data: Microdata, leave_out: Columns, weights: Weights = "use", *, frame: pl.DataFrame
 ) -> tuple[list[str], dict[str, str]]:
     """Return the columns to synthesize, and those that are left out with the reason; ``frame`` is the file."""
-    if weights not in ("use", "ignore"):
-        raise ParameterError(unknown_name(str(weights), ("use", "ignore"), what="use of weights"))
     left_out = _left_out(data, leave_out)
     left_out |= units_left_out(data, frame, left_out)
     return [name for name in data.columns if name not in left_out], left_out
@@ -460,23 +450,14 @@ def weights_of(data: Microdata, frame: pl.DataFrame) -> Floats | None:
     column = data.roles.weight
     if column is None:
         return None
-    weights = frame[column].cast(pl.Float64)
-    bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
-    if bad:
-        raise ColumnError(
-            f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. Correct or remove "
-            "them, or set weights='ignore'."
-        )
-    values = weights.to_numpy()
-    return np.asarray(values * (len(values) / values.sum()))
+    way_out = "Correct or remove them, or set weights='ignore'."
+    return column_forms.scaled(column_forms.positive_weights(frame[column], way_out))
 
 
 def _left_out(data: Microdata, leave_out: Columns) -> dict[str, str]:
-    reasons = {}
-    for name in (leave_out,) if isinstance(leave_out, str) else tuple(leave_out or ()):
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under leave_out.")
-        reasons[name] = "as asked for"
+    asked = listed(leave_out)
+    column_forms.check_named({"leave_out": asked}, data.columns)
+    reasons = dict.fromkeys(asked, "as asked for")
     for name in data.roles.identifiers:
         reasons.setdefault(name, "an identifier")
     if data.roles.weight:
@@ -484,10 +465,12 @@ def _left_out(data: Microdata, leave_out: Columns) -> dict[str, str]:
     return {name: reasons[name] for name in data.columns if name in reasons}
 
 
-def _form(data: Microdata, series: pl.Series, codes: Any, few_values: int, max_levels: int | None) -> Form:
+def _form(
+    data: Microdata, series: pl.Series, codes: Any, few_values: int, max_levels: int | None
+) -> column_forms.Form:
     given: list[Any] = [] if codes is None else [codes] if np.isscalar(codes) else list(codes)
     distinct = series.n_unique() - (series.null_count() > 0)
-    if is_numeric(series.dtype) and (given or distinct > few_values):
+    if column_forms.is_numeric(series.dtype) and (given or distinct > few_values):
         if series.dtype.is_float() and series.is_infinite().any():
             raise ColumnError(
                 f"Column '{series.name}' has infinite values. Make them missing, or leave it out."
@@ -498,12 +481,12 @@ def _form(data: Microdata, series: pl.Series, codes: Any, few_values: int, max_l
             raise ColumnError(
                 f"The special codes of column '{series.name}' must be numbers, as the column is."
             ) from error
-        return NumberForm.of(series, fixed=fixed)
+        return column_forms.NumberForm.of(series, fixed=fixed)
     if given:
         raise ColumnError(
             f"Column '{series.name}' is no number, so special_codes cannot name it: its codes are levels already."
         )
-    form = CategoryForm.of(series, ordered=isinstance(data.schema[series.name], nw.Enum))
+    form = column_forms.CategoryForm.of(series, ordered=isinstance(data.schema[series.name], nw.Enum))
     if max_levels is not None and form.size > max_levels:
         raise ColumnError(
             f"Column '{series.name}' has {form.size:,} levels, more than max_levels={max_levels}. Group its levels, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -228,34 +229,21 @@ def _beta(mean: float, sd: float) -> dict[str, float]:
     return {"a": mean * spare, "b": (1 - mean) * spare, "loc": 0.0, "scale": 1.0}
 
 
-def _bernoulli(mean: float, _: float) -> dict[str, float]:
-    if not 0 <= mean <= 1:
-        raise ParameterError("bernoulli needs a mean from 0 to 1.")
-    return {"p": mean}
-
-
-def _poisson(mean: float, _: float) -> dict[str, float]:
-    if mean < 0:
-        raise ParameterError("poisson needs a mean that is not negative.")
-    return {"mu": mean}
-
-
-def _geom(mean: float, _: float) -> dict[str, float]:
-    if mean < 1:
-        raise ParameterError("geom counts from 1 and needs a mean of at least 1.")
-    return {"p": 1 / mean}
-
-
-def _nbinom(mean: float, sd: float) -> dict[str, float]:
-    if mean <= 0 or sd**2 <= mean:
-        raise ParameterError(
-            "nbinom needs a variance above its mean. Use 'poisson' for counts less spread out."
-        )
-    return {"n": mean**2 / (sd**2 - mean), "p": mean / sd**2}
-
-
-def _uniform(mean: float, sd: float) -> dict[str, float]:
-    return {"loc": mean - np.sqrt(3) * sd, "scale": 2 * np.sqrt(3) * sd}
+def _counts(family: str, mean: float, sd: float) -> dict[str, float]:
+    wrong, needs = {
+        "bernoulli": (not 0 <= mean <= 1, "bernoulli needs a mean from 0 to 1."),
+        "poisson": (mean < 0, "poisson needs a mean that is not negative."),
+        "geom": (mean < 1, "geom counts from 1 and needs a mean of at least 1."),
+        "nbinom": (
+            mean <= 0 or sd**2 <= mean,
+            "nbinom needs a variance above its mean. Use 'poisson' for counts less spread out.",
+        ),
+    }[family]
+    if wrong:
+        raise ParameterError(needs)
+    if family == "nbinom":
+        return {"n": mean**2 / (sd**2 - mean), "p": mean / sd**2}
+    return {"mu": mean} if family == "poisson" else {"p": mean if family == "bernoulli" else 1 / mean}
 
 
 _MOMENTS: Mapping[str, Callable[[float, float], dict[str, float]]] = {
@@ -265,11 +253,8 @@ _MOMENTS: Mapping[str, Callable[[float, float], dict[str, float]]] = {
     "expon": _expon,
     "truncnorm": _truncnorm,
     "beta": _beta,
-    "uniform": _uniform,
-    "bernoulli": _bernoulli,
-    "poisson": _poisson,
-    "geom": _geom,
-    "nbinom": _nbinom,
+    "uniform": lambda mean, sd: {"loc": mean - np.sqrt(3) * sd, "scale": 2 * np.sqrt(3) * sd},
+    **{family: partial(_counts, family) for family in ("bernoulli", "poisson", "geom", "nbinom")},
 }
 #: Parameters that the moments do not set.
 _BOUND: Mapping[str, tuple[str, ...]] = {

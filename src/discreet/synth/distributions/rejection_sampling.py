@@ -96,8 +96,7 @@ def accept_reject(
                 f"bound is {bound:.6g}, but the ratio of the densities is at least {largest:.6g}: the draws would "
                 "follow another distribution. Use the largest ratio as bound."
             )
-        accepted: Flags = rng.random(len(drawn)) <= ratio / bound
-        return accepted
+        return np.asarray(rng.random(len(drawn)) <= ratio / bound)
 
     sampler = as_sampler(proposal, "proposal")
     n = count_of(size)

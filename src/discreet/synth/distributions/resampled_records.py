@@ -20,6 +20,7 @@ from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import MixedSpace
+from discreet.synth.column_forms import check_named
 from discreet.synth.distributions.draws import Draws, Records, count_of
 from discreet.synth.distributions.rejection_sampling import covariance_root
 
@@ -177,10 +178,8 @@ def interpolate(
         raise ParameterError("lower is for variant 'I'; variant 'II' stays within the observed range.")
     records = Records.of(data)
     names = _chosen(records, columns)
-    for given, what in ((lower, "lower"), (spikes, "spikes")):
-        for name in given if isinstance(given, Mapping) else ():
-            if name not in names:
-                raise ColumnError(f"{unknown_name(name, names)} It was named under '{what}'.")
+    for given, what in ((lower, "'lower'"), (spikes, "'spikes'")):
+        check_named({what: given if isinstance(given, Mapping) else ()}, names)
     rng = generator(seed)
     wanted = len(records) if size is None else count_of(size)
     rows = rng.integers(len(records), size=wanted)
@@ -355,12 +354,11 @@ def smote(
         raise ParameterError("k must be a whole number of at least 1.")
     if alone not in ("error", "copy"):
         raise ParameterError("alone must be 'error' or 'copy'.")
-    labels = _labels(records, classes)
+    members = _classes(records, classes)
     features = [name for name in records.table.columns if not (isinstance(classes, str) and name == classes)]
     if not features:
         raise ParameterError("smote needs a column besides the classes.")
     space = _space(records, features, standardize)
-    members = {label: np.flatnonzero(labels == place) for place, label in enumerate(_names(records, classes))}
     percents = _percents(percent, members)
     rng = generator(seed)
     bases, others, sizes = [], [], {}
@@ -393,16 +391,10 @@ def segment(start: npt.ArrayLike, end: npt.ArrayLike, share: npt.ArrayLike) -> F
     return np.asarray(first + np.asarray(share) * (last - first))
 
 
-def _names(records: Records, classes: str | npt.ArrayLike | None) -> list[Any]:
+def _classes(records: Records, classes: str | npt.ArrayLike | None) -> dict[Any, Integers]:
+    """The rows of every class, by its name and in the order of the names."""
     if classes is None:
-        return [None]
-    series = records.table[classes] if isinstance(classes, str) else pl.Series(np.asarray(classes))
-    return series.unique().sort().to_list()
-
-
-def _labels(records: Records, classes: str | npt.ArrayLike | None) -> Integers:
-    if classes is None:
-        return np.zeros(len(records), dtype=np.int64)
+        return {None: np.arange(len(records))}
     if isinstance(classes, str):
         if classes not in records.table.columns:
             raise ColumnError(f"{unknown_name(classes, records.table.columns)} It was named under 'classes'.")
@@ -412,11 +404,11 @@ def _labels(records: Records, classes: str | npt.ArrayLike | None) -> Integers:
     if len(series) != len(records):
         raise ParameterError(f"classes has {len(series):,} labels for {len(records):,} records.")
     levels = series.unique().sort()
-    place = pl.DataFrame({"level": levels, "place": np.arange(len(levels))})
-    joined = series.to_frame("level").join(
-        place, on="level", how="left", nulls_equal=True, maintain_order="left"
+    keyed = pl.DataFrame({"level": levels, "place": np.arange(len(levels))})
+    found = series.to_frame("level").join(
+        keyed, on="level", how="left", nulls_equal=True, maintain_order="left"
     )
-    return joined["place"].to_numpy().astype(np.int64)
+    return {level: np.flatnonzero(found["place"] == place) for place, level in enumerate(levels.to_list())}
 
 
 def _percents(percent: float | Mapping[Any, float], members: Mapping[Any, Integers]) -> dict[Any, float]:
@@ -524,5 +516,4 @@ def _majority(column: pl.Series, near: Integers) -> Integers:
     for place in range(listed.shape[1]):
         votes += listed == listed[:, place : place + 1]
     votes[near < 0] = 0
-    chosen: Integers = near[np.arange(len(near)), votes.argmax(axis=1)]
-    return chosen
+    return np.asarray(near[np.arange(len(near)), votes.argmax(axis=1)])

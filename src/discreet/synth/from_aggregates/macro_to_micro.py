@@ -22,6 +22,7 @@ from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, u
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import check_named
 from discreet.synth.from_aggregates.latent_correlation import (
     Dependence,
     Matrix,
@@ -151,17 +152,7 @@ class MacroToMicro(Synthesizer):
         for name in ("variables", "whole", "rules"):
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, (getattr(self, name),))
-        if self.scenario not in (None, "none", "internal", "external"):
-            raise ParameterError("scenario must be 'none', 'internal', 'external' or left out.")
-        if self.cells not in ("total", "mean"):
-            raise ParameterError("cells must be 'total' or 'mean'.")
-        if self.correlation_of not in ("data", "latent"):
-            raise ParameterError("correlation_of must be 'data' or 'latent'.")
-        if self.repair not in (None, "projection", "reject"):
-            raise ParameterError("repair must be 'projection', 'reject' or left out.")
-        if self.scale not in ("none", "minmax", "standard", "log"):
-            raise ParameterError("scale must be 'none', 'minmax', 'standard' or 'log'.")
-        if self.cv is not None and not (isinstance(self.cv, int | float) and self.cv > 0):
+        if self.cv is not None and not self.cv > 0:
             raise ParameterError("cv must be a number above 0.")
         if self.correlation is not None and self.covariance is not None:
             raise ParameterError("Give either correlation or covariance, not both.")
@@ -213,9 +204,7 @@ class MacroToMicro(Synthesizer):
     def _rules(self, read: Aggregates) -> tuple[tuple[RecordRule, ...], tuple[str, ...]]:
         """Read the rules; a rule may define a column that the aggregates do not have."""
         schema: dict[str, Any] = {**read.units.schema, **dict.fromkeys(read.variables, pl.Float64())}
-        for name in self.whole:
-            if name not in read.variables:
-                raise ColumnError(f"{unknown_name(name, read.variables)} It was named under 'whole'.")
+        check_named({"'whole'": self.whole}, read.variables)
         for text in self.rules:
             defines = re.match(r"\s*(?:`([^`]+)`|([A-Za-z_]\w*))\s*==?(?!=)", text)
             if defines and (name := defines[1] or defines[2]) not in schema:

@@ -17,6 +17,7 @@ from discreet.core.results import Measure
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
 from discreet.numerics.correlation import root_of
+from discreet.synth import record_rules
 from discreet.synth.from_aggregates.latent_correlation import (
     NATURES,
     Dependence,
@@ -25,15 +26,6 @@ from discreet.synth.from_aggregates.latent_correlation import (
     described,
 )
 from discreet.synth.from_aggregates.published_aggregates import Aggregates, Knowledge
-from discreet.synth.record_rules import (
-    RecordRule,
-    broken_records,
-    check_rules,
-    derived_columns,
-    read_rules,
-    recomputed,
-    repaired,
-)
 from discreet.synth.saved_models import stored
 from discreet.synth.synthesizer import Fitted
 
@@ -150,18 +142,14 @@ class FittedMacroToMicro(Fitted):
         rules = self._rules(frame)
         if not rules:
             return frame
-        frame = recomputed(frame, rules)
-        if self.repair == "projection":
-            return self._projected(frame, draft, rules)
-        if self.repair == "reject":
-            return self._redrawn(frame, draft, rules, rng)
-        return frame
+        frame = record_rules.recomputed(frame, rules)
+        return frame if self.repair is None else self._mended(frame, draft, rules, rng)
 
     def check(self, data: Microdata, *, original: Microdata | None = None) -> Measure:
         """Report how many records of a file break the rules, beside the real file's own where it is given."""
         if not self.rules:
             raise ParameterError("There are no rules to check. Name some with rules=[…].")
-        return check_rules(data, self.rules, original=original)
+        return record_rules.check_rules(data, self.rules, original=original)
 
     def _draw_into(self, draft: _Draft, rows: Integers, rng: np.random.Generator) -> None:
         """Draw some of the records anew, unit by unit."""
@@ -200,50 +188,46 @@ class FittedMacroToMicro(Fitted):
         frame = pl.DataFrame(columns)
         return pl.concat([self.units[draft.of_unit], frame], how="horizontal") if self.units.width else frame
 
-    def _rules(self, frame: pl.DataFrame) -> tuple[RecordRule, ...]:
+    def _rules(self, frame: pl.DataFrame) -> tuple[record_rules.RecordRule, ...]:
         schema = {
             **frame.schema,
             **{name: pl.Float64() for name in self.columns if name not in frame.schema},
         }
-        return read_rules(list(self.rules), schema)
+        return record_rules.read_rules(list(self.rules), schema)
 
-    def _projected(self, frame: pl.DataFrame, draft: _Draft, rules: Sequence[RecordRule]) -> pl.DataFrame:
-        """Move numbers onto the rules and units back to their totals, in turn."""
-        for _ in range(_ROUNDS):
-            if not broken_records(frame, rules).any():
-                return frame
-            moved = repaired(frame, rules)
-            values = np.column_stack([moved[name].cast(pl.Float64).to_numpy() for name in self.variables])
-            frame = recomputed(self._finished(replace(draft, values=values)), rules)
-        return self._with_warning(frame, rules)
-
-    def _redrawn(
-        self, frame: pl.DataFrame, draft: _Draft, rules: Sequence[RecordRule], rng: np.random.Generator
+    def _mended(
+        self,
+        frame: pl.DataFrame,
+        draft: _Draft,
+        rules: Sequence[record_rules.RecordRule],
+        rng: np.random.Generator,
     ) -> pl.DataFrame:
-        """Draw the records that break a rule again, and bring the units back to their totals, in turn."""
+        """Move or redraw the records that break a rule, bring all to their totals again, and so on."""
         for _ in range(_ROUNDS):
-            broken = np.flatnonzero(broken_records(frame, rules).to_numpy())
+            broken = np.flatnonzero(record_rules.broken_records(frame, rules).to_numpy())
             if not len(broken):
                 return frame
-            self._draw_into(draft, broken, rng)
-            frame = recomputed(self._finished(draft), rules)
-        return self._with_warning(frame, rules)
-
-    def _with_warning(self, frame: pl.DataFrame, rules: Sequence[RecordRule]) -> pl.DataFrame:
-        broken = int(broken_records(frame, rules).sum())
-        if broken:
+            if self.repair == "projection":
+                moved = record_rules.repaired(frame, rules)
+                values = np.column_stack([moved[name].cast(pl.Float64).to_numpy() for name in self.variables])
+                draft = replace(draft, values=values)
+            else:
+                self._draw_into(draft, broken, rng)
+            frame = record_rules.recomputed(self._finished(draft), rules)
+        left = int(record_rules.broken_records(frame, rules).sum())
+        if left:
             warnings.warn(
-                f"{broken:,} of {frame.height:,} records still break a rule after {_ROUNDS} rounds; fitted.check(file) "
+                f"{left:,} of {frame.height:,} records still break a rule after {_ROUNDS} rounds; fitted.check(file) "
                 "says which.",
                 DiscreetWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         return frame
 
     @property
     def derived(self) -> tuple[str, ...]:
         """The columns that are computed by rules and not drawn."""
-        return tuple(derived_columns(self._rules(self._drawn_columns)))
+        return tuple(record_rules.derived_columns(self._rules(self._drawn_columns)))
 
     @property
     def _drawn_columns(self) -> pl.DataFrame:

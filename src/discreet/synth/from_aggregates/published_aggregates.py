@@ -17,7 +17,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers, Objects
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.core.wording import type_name
-from discreet.synth.column_forms import decimals_of
+from discreet.synth.column_forms import check_named, decimals_of
 from discreet.synth.from_aggregates.latent_correlation import NATURES, UnitMargin
 
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ def read_aggregates(
     """
     if not table.height:
         raise InputError("The aggregates have no row. Give one for each unit.")
-    for name in unit:
-        if name not in table.columns:
-            raise ColumnError(f"{unknown_name(name, table.columns)} It was named under 'unit'.")
+    check_named({"'unit'": unit}, table.columns)
     units = table.select(unit)
     keys = (
         tuple(units.iter_rows()) if len(unit) > 1 else tuple(units.to_series().to_list()) if unit else (None,)
@@ -244,46 +242,24 @@ class Knowledge:
     def rows(self, aggregates: Aggregates) -> list[dict[str, Any]]:
         """List the parameters, a row a number."""
         labels = unit_labels(aggregates)
-        rows: list[dict[str, Any]] = [
-            {
-                "unit": label,
-                "variable": None,
-                "family": None,
-                "parameter": "records",
-                "value": float(n),
-                "provenance": source,
-            }
+        names = ("unit", "variable", "family", "parameter", "value", "provenance")
+        rows: list[tuple[Any, ...]] = [
+            (label, None, None, "records", float(n), source)
             for label, n, source in zip(labels, self.records, self.record_sources, strict=True)
         ]
-        for parameter in ("totals", "means", "sds", "zeros"):
-            figures: Figures = getattr(self, parameter)
-            for u, label in enumerate(labels):
-                for d, name in enumerate(aggregates.variables):
-                    if not np.isnan(figures.values[u, d]):
-                        rows.append(
-                            {
-                                "unit": label,
-                                "variable": name,
-                                "family": self.margins[u][d].family,
-                                "parameter": parameter.removesuffix("s")
-                                if parameter != "zeros"
-                                else parameter,
-                                "value": float(figures.values[u, d]),
-                                "provenance": figures.sources[u, d],
-                            }
-                        )
-        for d, name in enumerate(aggregates.variables):
-            rows.append(
-                {
-                    "unit": None,
-                    "variable": name,
-                    "family": self.families[d],
-                    "parameter": "family",
-                    "value": None,
-                    "provenance": self.family_sources[d],
-                }
+        for parameter in ("total", "mean", "sd", "zeros"):
+            figures: Figures = getattr(self, parameter if parameter == "zeros" else f"{parameter}s")
+            for (u, d), value in np.ndenumerate(figures.values):
+                if not np.isnan(value):
+                    family, source = self.margins[u][d].family, figures.sources[u, d]
+                    rows.append((labels[u], aggregates.variables[d], family, parameter, float(value), source))
+        rows += [
+            (None, name, family, "family", None, source)
+            for name, family, source in zip(
+                aggregates.variables, self.families, self.family_sources, strict=True
             )
-        return rows
+        ]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def unit_labels(aggregates: Aggregates) -> list[str]:
@@ -506,16 +482,10 @@ def _margins(
         for d, family in enumerate(families):
             zero = 0.0 if np.isnan(zeros[u, d]) else float(zeros[u, d])
             try:
-                row.append(
-                    UnitMargin.of(
-                        family,
-                        float(means[u, d]),
-                        float(sds[u, d]),
-                        zero=zero,
-                        origin=float(origins[d]),
-                        unit=float(spans[d]),
-                    )
+                mean, sd, origin, unit = (
+                    float(own) for own in (means[u, d], sds[u, d], origins[d], spans[d])
                 )
+                row.append(UnitMargin.of(family, mean, sd, zero=zero, origin=origin, unit=unit))
             except ParameterError as error:
                 raise ParameterError(f"For {aggregates.place(u, d)}: {error}") from error
         margins.append(tuple(row))

@@ -73,8 +73,7 @@ class Bound(ABC):
     def met(self, achieved: Floats) -> Flags:
         """Say which figures round to the printed ones."""
         slack = self.halves * (1 + 1e-9) + 1e-12
-        near: Flags = np.abs(achieved - self.published) <= slack
-        return near
+        return np.asarray(np.abs(achieved - self.published) <= slack)
 
     def loss(self, achieved: Floats, scale: LossScale, penalty: float, spread: Floats | None = None) -> float:
         """Return the mean squared difference, on the raw scale, in standard errors or in half printing units."""
@@ -90,8 +89,7 @@ class Bound(ABC):
         """Return the records of the base."""
         if not self.base:
             return file
-        kept: Floats = file[evaluated(self.base, file) > 0]
-        return kept
+        return np.asarray(file[evaluated(self.base, file) > 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +187,7 @@ class BoundTable(Bound):
     def spread(self, file: Floats) -> Floats:
         """Return the standard error of a share of the file."""
         shares = np.clip(self.published * self.scale, 0.5 / len(file), 1 - 0.5 / len(file))
-        errors: Floats = np.sqrt(shares * (1 - shares) / len(file)) / self.scale
-        return errors
+        return np.asarray(np.sqrt(shares * (1 - shares) / len(file)) / self.scale)
 
     def columns(self) -> list[Column]:
         """Return the cells and their bases."""
@@ -250,8 +247,7 @@ class BoundCorrelation(Bound):
     def spread(self, file: Floats) -> Floats:
         """Return the usual large-sample standard error."""
         size = max(len(self.rows(file)), 4)
-        errors: Floats = np.maximum(1 - self.published**2, 1e-3) / np.sqrt(size - 1)
-        return errors
+        return np.asarray(np.maximum(1 - self.published**2, 1e-3) / np.sqrt(size - 1))
 
     def columns(self) -> list[Column]:
         """Return the two numbers and the base."""
@@ -364,8 +360,7 @@ class BoundModel(Bound):
 def inverted(matrix: Floats) -> Floats:
     """Invert a cross-product; units are taken out first, so that years and dummies do not spoil the digits."""
     size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    inner: Floats = np.linalg.pinv(matrix / np.outer(size, size), hermitian=True) / np.outer(size, size)
-    return inner
+    return np.asarray(np.linalg.pinv(matrix / np.outer(size, size), hermitian=True) / np.outer(size, size))
 
 
 INTERCEPT = "(Intercept)"

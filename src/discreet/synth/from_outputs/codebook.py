@@ -146,8 +146,7 @@ class Variable:
         drawn = np.interp(chance, at, [known[share] for share in at])
         if self.kind == "integer":
             drawn = np.floor(drawn)
-        limited: Floats = np.clip(drawn, self.low, self.high)
-        return limited
+        return np.asarray(np.clip(drawn, self.low, self.high))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was said about the variable, ready for TOML."""

@@ -16,17 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.synth.from_outputs.bound_targets import (
-    Bound,
-    BoundCorrelation,
-    BoundGroups,
-    BoundModel,
-    BoundTable,
-    Column,
-    Columns,
-    evaluated,
-    inverted,
-)
+from discreet.synth.from_outputs import bound_targets
+from discreet.synth.from_outputs.bound_targets import Bound, BoundGroups, BoundModel, BoundTable, Column
 
 Phase = Literal["rough", "fine", "intervals"]
 
@@ -56,17 +47,14 @@ class _Gauge:
         self.file = file
         self.phase = phase
         self.beta = np.zeros(len(plan.columns.start) - 1)
-        self.low = np.zeros(len(plan.about))
-        self.high = np.zeros(len(plan.about))
-        self.importance = np.zeros(len(plan.about))
+        (self.low, self.high, self.importance, self.slack, self.offset, self.tolerance) = np.zeros(
+            (6, len(plan.about))
+        )
         size = int(sum((b - a) ** 2 for a, b in zip(plan.first_column, plan.last_column, strict=True)))
         self.entries = np.zeros(max(size, 1))
         self.inverses = np.zeros(max(size, 1))
         self.center = np.zeros((len(plan.kind), 4))
-        self.slack = np.zeros(len(plan.about))
-        self.offset = np.zeros(len(plan.about))
         self.stated = np.full(len(plan.about), np.nan)
-        self.tolerance = np.zeros(len(plan.about))
 
     def model(self, bound: BoundModel, block: int) -> None:
         """Measure a model by its score at the published coefficients."""
@@ -74,11 +62,8 @@ class _Gauge:
         x, y = bound.design(self.file)
         beta = completed(bound, x, y)
         size = len(beta)
-        first, start, entry = (
-            int(plan.first_column[block]),
-            int(plan.first_condition[block]),
-            int(plan.first_entry[block]),
-        )
+        starts = (plan.first_column, plan.first_condition, plan.first_entry)
+        first, start, entry = (int(own[block]) for own in starts)
         self.beta[first : first + size] = beta
         line = x @ beta
         if bound.family == "logit":
@@ -88,7 +73,7 @@ class _Gauge:
             rest, spread = y - line, np.ones(len(y))
             freedom = max(len(y) - size, 1)
             variance = max(float(rest @ rest) / freedom, _LEAST)
-        inverse = inverted(x.T @ (x * spread[:, None]))
+        inverse = bound_targets.inverted(x.T @ (x * spread[:, None]))
         scale = bound.residual_sd**2 if np.isfinite(bound.residual_sd) else variance
         form = inverse / scale
         published = np.isfinite(bound.beta)
@@ -148,7 +133,11 @@ class _Gauge:
     def table(self, bound: BoundTable, block: int) -> None:
         """Measure a table as a chi-square does."""
         for k, form in enumerate(bound.forms, start=int(self.plan.first_condition[block])):
-            whole = 1.0 if form.share_of is None else float(evaluated(form.share_of, self.file).sum())
+            whole = (
+                1.0
+                if form.share_of is None
+                else float(bound_targets.evaluated(form.share_of, self.file).sum())
+            )
             expected = form.value * whole
             self.low[k] = form.value
             self.offset[k] = form.value if form.share_of is None else 0.0
@@ -160,7 +149,7 @@ class _Gauge:
         values = bound.outcome.of(self.file)
         start = int(self.plan.first_condition[block])
         for place, group in enumerate(bound.groups):
-            inside = evaluated(group, self.file) > 0
+            inside = bound_targets.evaluated(group, self.file) > 0
             size = max(int(inside.sum()), 1)
             published, half = bound.published[place], bound.halves[place]
             if bound.median:
@@ -176,7 +165,7 @@ class _Gauge:
                 self.importance[k] = bound.weight / (size * spread)
                 self.tolerance[k] = half * size
 
-    def correlation(self, bound: BoundCorrelation, block: int) -> None:
+    def correlation(self, bound: bound_targets.BoundCorrelation, block: int) -> None:
         """Measure a correlation by its large-sample variance."""
         rows = bound.rows(self.file)
         x, y = bound.first.of(rows), bound.second.of(rows)
@@ -215,20 +204,11 @@ def standing(layout: Layout, file: Floats, phase: Phase = "rough") -> Standing:
             gauge.table(bound, block)
         elif isinstance(bound, BoundGroups):
             gauge.groups(bound, block)
-        elif isinstance(bound, BoundCorrelation):
+        elif isinstance(bound, bound_targets.BoundCorrelation):
             gauge.correlation(bound, block)
     if phase == "intervals":
         gauge.in_printing_units()
-    metric = kernels.Metric(
-        gauge.beta,
-        gauge.low,
-        gauge.high,
-        gauge.importance,
-        gauge.slack,
-        gauge.entries,
-        gauge.inverses,
-        gauge.center,
-    )
+    metric = kernels.Metric(*(getattr(gauge, name) for name in kernels.Metric._fields))
     added = kernels.contributions(file, layout.plan, metric)
     sums = np.where(np.isnan(gauge.stated), added.sum(axis=0) - gauge.offset, gauge.stated)
     return Standing(
@@ -303,9 +283,7 @@ class Layout:
         from discreet.synth.from_outputs import search_kernels as kernels
 
         columns: list[Column] = []
-        blocks: dict[str, list[int]] = {
-            name: [] for name in ("kind", "base", "outcome", "c0", "c1", "k0", "k1", "entry")
-        }
+        blocks: list[tuple[int, ...]] = []
         about: list[int] = []
         which: list[int] = []
         share_of: list[int] = []
@@ -313,20 +291,18 @@ class Layout:
         for bound in bounds:
             own, outcome, conditions = _block_of(bound)
             shares = [form.share_of for form in bound.forms] if isinstance(bound, BoundTable) else []
-            blocks["k0"].append(len(about))
-            blocks["c0"].append(len(columns))
+            first, first_condition = len(columns), len(about)
             columns += own
-            blocks["c1"].append(len(columns))
+            last = len(columns)
             about += [kind for kind, _ in conditions]
             which += [index for _, index in conditions]
-            blocks["k1"].append(len(about))
-            blocks["kind"].append(_kind(bound))
             # Groups and cells carry the base inside their own columns.
-            with_base = bool(bound.base) and isinstance(bound, BoundModel | BoundCorrelation)
-            blocks["base"].append(len(columns) if with_base else -1)
+            with_base = bool(bound.base) and isinstance(bound, BoundModel | bound_targets.BoundCorrelation)
+            base = len(columns) if with_base else -1
             columns += [bound.base] if with_base else []
-            blocks["outcome"].append(len(columns) if outcome is not None else -1)
+            place = len(columns) if outcome is not None else -1
             columns += [outcome] if outcome is not None else []
+            blocks.append((_kind(bound), base, place, first, last, first_condition, len(about), entries))
             known: dict[Column, int] = {}
             for share in shares:
                 if share is not None and share not in known:
@@ -334,19 +310,10 @@ class Layout:
                     columns.append(share)
             share_of += [known[share] if share is not None else -1 for share in shares]
             share_of += [-1] * (len(conditions) - len(shares))
-            blocks["entry"].append(entries)
             entries += len(own) ** 2 if isinstance(bound, BoundModel) else 0
-        whole = {name: np.array(values, dtype=np.int64) for name, values in blocks.items()}
-        plan = kernels.Plan(
-            Columns.laid_out(columns),
-            whole["kind"],
-            whole["base"],
-            whole["outcome"],
-            whole["c0"],
-            whole["c1"],
-            whole["k0"],
-            whole["k1"],
-            whole["entry"],
+        plan = kernels.Plan(  # type: ignore[call-arg]
+            bound_targets.Columns.laid_out(columns),
+            *np.array(blocks, dtype=np.int64).reshape(-1, 8).T.copy(),
             np.array(about, dtype=np.int64),
             np.array(which, dtype=np.int64),
             np.array(share_of, dtype=np.int64),
@@ -379,6 +346,6 @@ def _block_of(bound: Bound) -> tuple[list[Column], Column | None, list[tuple[int
         return list(bound.groups), (bound.outcome,), [(0, 0)] * (times * len(bound.groups))
     if isinstance(bound, BoundTable):
         return [form.cell for form in bound.forms], None, [(0, 0)] * len(bound.forms)
-    if isinstance(bound, BoundCorrelation):
+    if isinstance(bound, bound_targets.BoundCorrelation):
         return [(bound.first,), (bound.second,)], None, [(0, 0)]
     raise TypeError(type(bound).__name__)

@@ -12,15 +12,19 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Integers
-from discreet.synth.from_outputs.bound_targets import Bound, BoundModel, LossScale
+from discreet.numerics.alias_tables import drawn_places
+from discreet.synth.from_outputs.bound_targets import Bound, BoundModel
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.misfit import Layout, Phase, Standing, standing
 from discreet.synth.from_outputs.table_conditions import Condition
+
+if TYPE_CHECKING:
+    from discreet.synth.from_outputs.teaching_data import FromOutputs
 
 Step = tuple[int, float, int, str]
 
@@ -181,9 +185,7 @@ class SwapSearch:
         from discreet.synth.from_outputs import search_kernels as kernels
 
         weight = np.cumsum(kernels.leverage(now.added, self.layout.plan, now.metric) + 1e-300)
-        drawn = random.random(len(weight)) * weight[-1]
-        places: Integers = np.searchsorted(weight, drawn, side="right").astype(np.int64)
-        return np.minimum(places, len(weight) - 1)
+        return drawn_places(weight, len(weight), random)
 
     def _grouped(
         self, file: Floats, tied: list[int], others: list[int], random: np.random.Generator
@@ -246,25 +248,10 @@ _EXCHANGED_ROWS = 0.1
 Source = Literal["marginal", "uniform"]
 
 
-@dataclass(frozen=True)
-class Breeding:
-    """The parameters of the evolution; see `FromOutputs`."""
-
-    population: int
-    generations: int
-    mutation_schedule: Sequence[float]
-    crossover: float
-    init: Source
-    mutation_source: Source
-    tournament: int
-    loss_scale: LossScale
-    penalty: float
-    stop: bool
-
-    def mutation_rate(self, generation: int) -> float:
-        """The schedule is spread evenly over the generations."""
-        step = generation * len(self.mutation_schedule) // self.generations
-        return float(self.mutation_schedule[min(step, len(self.mutation_schedule) - 1)])
+def _mutation_rate(plan: FromOutputs, generation: int) -> float:
+    """The chance that a cell changes: the schedule, spread evenly over the generations."""
+    step = generation * len(plan.mutation_schedule) // plan.generations
+    return float(plan.mutation_schedule[min(step, len(plan.mutation_schedule) - 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,10 +266,10 @@ class _Individual:
 class _Judge:
     """Scores files; a warm start makes the fit of a slightly changed file cheap."""
 
-    def __init__(self, bounds: Sequence[Bound], breeding: Breeding, reference: Floats) -> None:
+    def __init__(self, plan: FromOutputs, bounds: Sequence[Bound], reference: Floats) -> None:
         self.bounds = bounds
-        self.breeding = breeding
-        wanted = breeding.loss_scale == "se"
+        self.plan = plan
+        wanted = plan.loss_scale == "se"
         self.spreads = [_positive(bound.spread(reference)) if wanted else None for bound in bounds]
 
     def __call__(self, case: tuple[Floats, tuple[Floats | None, ...]]) -> _Individual:
@@ -297,35 +284,31 @@ class _Judge:
             else:
                 achieved = bound.achieved(file)
             coefficients.append(fitted)
-            total += bound.weight * bound.loss(
-                achieved, self.breeding.loss_scale, self.breeding.penalty, spread
-            )
+            total += bound.weight * bound.loss(achieved, self.plan.loss_scale, self.plan.penalty, spread)
             met = met and bool(bound.met(achieved).all())
         return _Individual(file, total, tuple(coefficients), met)
 
 
 def evolved(
-    codebook: Codebook,
+    plan: FromOutputs,
     bounds: Sequence[Bound],
-    n: int,
-    breeding: Breeding,
     *,
     random: np.random.Generator,
     ticks: Iterable[int],
 ) -> tuple[Floats, list[tuple[int, float, int, str]]]:
     """Breed files and return the best one with the trace: generation, best loss, children that survived."""
-    judge = _Judge(bounds, breeding, _drawn(codebook, n, "marginal", random))
+    judge = _Judge(plan, bounds, _drawn(plan, "marginal", random))
     nothing: tuple[Floats | None, ...] = (None,) * len(bounds)
     trace: list[tuple[int, float, int, str]] = []
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as workers:
-        first = [_drawn(codebook, n, breeding.init, random) for _ in range(breeding.population)]
+        first = [_drawn(plan, plan.init, random) for _ in range(plan.population)]
         parents = list(workers.map(judge, [(file, nothing) for file in first]))
         parents.sort(key=lambda individual: individual.loss)
         trace.append((0, parents[0].loss, 0, "evolution"))
         for generation in ticks:
-            if breeding.stop and any(individual.met for individual in parents):
+            if plan.stop_when == "printed" and any(individual.met for individual in parents):
                 break
-            children = _children(codebook, parents, breeding, breeding.mutation_rate(generation), random)
+            children = _children(plan, parents, _mutation_rate(plan, generation), random)
             fresh = [place for place, (_, clone) in enumerate(children) if clone is None]
             scored = workers.map(judge, [children[place][0] for place in fresh])
             judged: list[_Individual] = [clone for _, clone in children]  # type: ignore[misc]
@@ -334,7 +317,7 @@ def evolved(
             everyone = parents + judged
             # Ties are broken at random, so that equal losses do not favor the old.
             losses = np.array([individual.loss for individual in everyone])
-            order = np.lexsort((random.random(len(everyone)), losses))[: breeding.population]
+            order = np.lexsort((random.random(len(everyone)), losses))[: plan.population]
             survived = int((order >= len(parents)).sum())
             parents = [everyone[place] for place in order]
             trace.append((generation + 1, parents[0].loss, trace[-1][2] + survived, "evolution"))
@@ -346,22 +329,21 @@ _Case = tuple[Floats, tuple[Floats | None, ...]]
 
 
 def _children(
-    codebook: Codebook,
+    plan: FromOutputs,
     parents: list[_Individual],
-    breeding: Breeding,
     rate: float,
     random: np.random.Generator,
 ) -> list[tuple[_Case, _Individual | None]]:
     """Copy the winners of tournaments in pairs, cross and mutate them; an unchanged child is its parent again."""
     losses = np.array([individual.loss for individual in parents])
     chosen = []
-    for _ in range(breeding.population):
-        rivals = random.integers(len(parents), size=breeding.tournament)
+    for _ in range(plan.population):
+        rivals = random.integers(len(parents), size=plan.tournament)
         ahead = rivals[losses[rivals] == losses[rivals].min()]
         chosen.append(int(ahead[0] if len(ahead) == 1 else random.choice(ahead)))
     files: list[Floats | None] = [None] * len(chosen)
     for place in range(0, len(chosen) - 1, 2):
-        if breeding.crossover and random.random() < breeding.crossover:
+        if plan.crossover and random.random() < plan.crossover:
             rows = random.random(len(parents[0].file)) < _EXCHANGED_ROWS
             one, two = parents[chosen[place]].file.copy(), parents[chosen[place + 1]].file.copy()
             one[rows], two[rows] = two[rows], one[rows].copy()
@@ -370,7 +352,7 @@ def _children(
     for place, parent in enumerate(chosen):
         source = parents[parent]
         crossed = files[place]
-        mutated = _mutated(codebook, source.file if crossed is None else crossed, rate, breeding, random)
+        mutated = _mutated(plan, source.file if crossed is None else crossed, rate, random)
         file = crossed if mutated is None else mutated
         children.append(
             ((source.file, source.coefficients), source)
@@ -380,9 +362,7 @@ def _children(
     return children
 
 
-def _mutated(
-    codebook: Codebook, file: Floats, rate: float, breeding: Breeding, random: np.random.Generator
-) -> Floats | None:
+def _mutated(plan: FromOutputs, file: Floats, rate: float, random: np.random.Generator) -> Floats | None:
     """Give some cells a new value; None where none was hit."""
     cells = file.size
     hits = int(random.binomial(cells, rate))
@@ -391,15 +371,15 @@ def _mutated(
     mutated = file.copy()
     at = random.choice(cells, size=hits, replace=False)
     rows, columns = np.divmod(at, file.shape[1])
-    for place, variable in enumerate(codebook):
+    for place, variable in enumerate(plan.codebook):
         own = rows[columns == place]
         if len(own):
-            mutated[own, place] = _values(variable, len(own), breeding.mutation_source, random)
+            mutated[own, place] = _values(variable, len(own), plan.mutation_source, random)
     return mutated
 
 
-def _drawn(codebook: Codebook, n: int, source: Source, random: np.random.Generator) -> Floats:
-    return np.column_stack([_values(variable, n, source, random) for variable in codebook])
+def _drawn(plan: FromOutputs, source: Source, random: np.random.Generator) -> Floats:
+    return np.column_stack([_values(variable, plan.n, source, random) for variable in plan.codebook])
 
 
 def _values(variable: Variable, size: int, source: Source, random: np.random.Generator) -> Floats:

@@ -15,21 +15,36 @@ import numpy as np
 
 from discreet.core.constraints import Above, Between
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.synth.from_outputs.bound_targets import (
-    INTERCEPT,
-    BoundModel,
-    Factor,
-    dummies_in,
-    filter_columns,
-    level_column,
-    term_column,
-)
+from discreet.synth.from_outputs import bound_targets
+from discreet.synth.from_outputs.bound_targets import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.published_targets import Target, checked_unit, checked_weight
 
 
+class _Coefs(Target):
+    """Published coefficients of a model."""
+
+    outcome: str
+    coefs: Mapping[str, float]
+    unpublished: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unpublished", tuple(self.unpublished))
+
+    @property
+    def formula(self) -> str:
+        """The model as a formula."""
+        terms = []
+        for term in (*self.coefs, *self.unpublished):
+            plain = "1" if term == bound_targets.INTERCEPT else term
+            for name, level in bound_targets.dummies_in(term):
+                plain = plain.replace(f"{name}[{level}]", name)
+            terms.append(plain)
+        return f"{self.outcome} ~ {' + '.join(dict.fromkeys(terms))}"
+
+
 @dataclass(frozen=True)
-class LogitCoefs(Target):
+class LogitCoefs(_Coefs):
     """Coefficients of a logistic regression.
 
     Parameters
@@ -70,14 +85,6 @@ class LogitCoefs(Target):
     weight: float = 1.0
     name: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "unpublished", tuple(self.unpublished))
-
-    @property
-    def formula(self) -> str:
-        """The model as a formula."""
-        return _formula(self.outcome, self.coefs, self.unpublished)
-
     def bind(self, codebook: Codebook, n: int) -> BoundModel:
         """Make the model ready to fit."""
         title = self.name or f"logit of {self.outcome}"
@@ -91,12 +98,12 @@ class LogitCoefs(Target):
                     f"It is unclear which level of '{self.outcome}' is modeled in '{title}'. Say it: event=…."
                 )
             event = 1
-        outcome = level_column(codebook, self.outcome, [variable.position(event)])
+        outcome = bound_targets.level_column(codebook, self.outcome, [variable.position(event)])
         return _bound(self, "logit", title, outcome, codebook)
 
 
 @dataclass(frozen=True)
-class LinearCoefs(Target):
+class LinearCoefs(_Coefs):
     """Coefficients of a linear regression.
 
     Parameters
@@ -129,18 +136,10 @@ class LinearCoefs(Target):
     weight: float = 1.0
     name: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "unpublished", tuple(self.unpublished))
-
-    @property
-    def formula(self) -> str:
-        """The model as a formula."""
-        return _formula(self.outcome, self.coefs, self.unpublished)
-
     def bind(self, codebook: Codebook, n: int) -> BoundModel:
         """Make the model ready to fit."""
         title = self.name or f"linear model of {self.outcome}"
-        column = term_column(codebook, self.outcome)
+        column = bound_targets.term_column(codebook, self.outcome)
         if len(column) != 1:
             raise ParameterError(f"The outcome of '{title}' must be one number.")
         return _bound(self, "linear", title, column[0], codebook)
@@ -150,20 +149,20 @@ def _bound(
     target: LogitCoefs | LinearCoefs,
     family: Literal["logit", "linear"],
     title: str,
-    outcome: Factor,
+    outcome: bound_targets.Factor,
     codebook: Codebook,
 ) -> BoundModel:
     terms = (*target.coefs, *target.unpublished)
     twice = [term for term in terms if terms.count(term) > 1]
     if twice:
         raise ParameterError(f"The term '{twice[0]}' of '{title}' is both published and unpublished.")
-    if INTERCEPT not in terms:
+    if bound_targets.INTERCEPT not in terms:
         raise ParameterError(
-            f"'{title}' has no constant. Give coefs['{INTERCEPT}'], "
-            f"or unpublished=['{INTERCEPT}'] if it was not printed."
+            f"'{title}' has no constant. Give coefs['{bound_targets.INTERCEPT}'], "
+            f"or unpublished=['{bound_targets.INTERCEPT}'] if it was not printed."
         )
     _check_references(target.reference, terms, codebook, title)
-    matrix = tuple(term_column(codebook, term) for term in terms)
+    matrix = tuple(bound_targets.term_column(codebook, term) for term in terms)
     if any(factor.variable == outcome.variable for column in matrix for factor in column):
         raise ParameterError(f"The outcome of '{title}' is also one of its predictors.")
     for term in target.se:
@@ -190,7 +189,7 @@ def _bound(
         np.array(halves),
         np.ones(len(published)),
         checked_weight(target.weight, title),
-        filter_columns(codebook, target.where),
+        bound_targets.filter_columns(codebook, target.where),
         family,
         terms,
         matrix,
@@ -208,7 +207,7 @@ def _check_references(
     """Refuse a model whose dummies do not leave out exactly the stated reference level."""
     dummies: dict[str, set[int]] = {}
     for term in terms:
-        found = dummies_in(term)
+        found = bound_targets.dummies_in(term)
         if len(found) == 1 and ":" not in term:
             variable = codebook[found[0][0]]
             dummies.setdefault(variable.name, set()).add(variable.position(found[0][1]))
@@ -234,13 +233,3 @@ def _check_references(
             raise ParameterError(
                 f"'{title}' names a reference level of '{name}' but has no coefficient such as '{name}[level]'."
             )
-
-
-def _formula(outcome: str, coefs: Mapping[str, float], unpublished: Sequence[str]) -> str:
-    terms = []
-    for term in (*coefs, *unpublished):
-        plain = "1" if term == INTERCEPT else term
-        for name, level in dummies_in(term):
-            plain = plain.replace(f"{name}[{level}]", name)
-        terms.append(plain)
-    return f"{outcome} ~ {' + '.join(dict.fromkeys(terms))}"

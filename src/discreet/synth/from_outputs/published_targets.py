@@ -22,19 +22,8 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.parameters import keep_as_tuples, typed_parameters
-from discreet.synth.from_outputs.bound_targets import (
-    BETWEEN,
-    Bound,
-    BoundCorrelation,
-    BoundGroups,
-    BoundTable,
-    Column,
-    Factor,
-    Form,
-    filter_columns,
-    level_column,
-    number_column,
-)
+from discreet.synth.from_outputs import bound_targets
+from discreet.synth.from_outputs.bound_targets import Bound, BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook, printed_unit
 
 
@@ -111,7 +100,6 @@ class CrossTab(Target):
         names = (self.variables,) if isinstance(self.variables, str) else tuple(self.variables)
         object.__setattr__(self, "variables", names)
         object.__setattr__(self, "values", _as_tuples(self.values))
-        _check_counted(self.counted, self.name)
 
     def bind(self, codebook: Codebook, n: int) -> BoundTable:
         """Make the table ready to compute."""
@@ -160,9 +148,6 @@ class Frequencies(Target):
     weight: float = 1.0
     name: str = ""
 
-    def __post_init__(self) -> None:
-        _check_counted(self.counted, self.name)
-
     def bind(self, codebook: Codebook, n: int) -> BoundTable:
         """Make the distribution ready to compute."""
         title = self.name or self.variable
@@ -170,7 +155,7 @@ class Frequencies(Target):
         values = np.full(len(sides), np.nan)
         for level, value in self.values.items():
             values[codebook[self.variable].position(level)] = value
-        cells: list[Column] = [(side,) for side in sides]
+        cells: list[bound_targets.Column] = [(side,) for side in sides]
         counted: Counted = "counts" if self.counted == "counts" else "proportions"
         published = Cells(title, labels, cells, cells, values, counted)
         return published.bind(codebook, n, self.where, self.unit, self.weight)
@@ -197,10 +182,10 @@ class _Grouped(Target):
         what = "median" if self.is_median else "mean"
         by = tuple(self.by)
         title = self.name or f"{what} of {self.variable}" + (f" by {' x '.join(by)}" if by else "")
-        outcome = number_column(codebook, self.variable)
+        outcome = bound_targets.number_column(codebook, self.variable)
         sides = [side_of(codebook, name, {}, title) for name in by]
         values = _arranged(self.values, by, [len(labels) for labels, _ in sides], codebook, title)
-        base = filter_columns(codebook, self.where)
+        base = bound_targets.filter_columns(codebook, self.where)
         groups = [
             (*(side[1][i] for side, i in zip(sides, at, strict=True)), *base)
             for at in np.ndindex(values.shape)
@@ -292,9 +277,9 @@ class Correlation(Target):
             np.array([unit / 2]),
             np.ones(1),
             checked_weight(self.weight, title),
-            filter_columns(codebook, self.where),
-            number_column(codebook, self.first),
-            number_column(codebook, self.second),
+            bound_targets.filter_columns(codebook, self.where),
+            bound_targets.number_column(codebook, self.first),
+            bound_targets.number_column(codebook, self.second),
         )
 
 
@@ -317,24 +302,11 @@ def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebo
 
 def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) -> None:
     variable = codebook[name]
-    low, high = (
-        (variable.low, variable.high)
-        if variable.is_number
-        else (
-            variable.level_numbers().min(),
-            variable.level_numbers().max(),
-        )
-    )
-    if (published < low).any() or (published > high).any():
+    ends = (variable.low, variable.high) if variable.is_number else variable.level_numbers()
+    if (published < min(ends)).any() or (published > max(ends)).any():
         raise ParameterError(
             f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
         )
-
-
-def _check_counted(counted: str, name: str) -> None:
-    known = ("counts", "proportions", "row_proportions")
-    if counted not in known:
-        raise ParameterError(f"In the table '{name}': {unknown_name(counted, known, what='way of counting')}")
 
 
 def _as_tuples(values: Any) -> Any:
@@ -351,8 +323,8 @@ class Cells:
 
     title: str
     labels: Sequence[str]
-    cells: Sequence[Column]
-    rows: Sequence[Column]
+    cells: Sequence[bound_targets.Column]
+    rows: Sequence[bound_targets.Column]
     values: Floats
     counted: Counted
 
@@ -362,7 +334,7 @@ class Cells:
         """Turn the published cells into conditions on counts."""
         there = np.isfinite(self.values)
         check_published(there, self.title)
-        base = filter_columns(codebook, where)
+        base = bound_targets.filter_columns(codebook, where)
         values, half, notes = self._rounding(
             n, there, base, checked_unit(unit, self.values[there], self.title)
         )
@@ -374,7 +346,7 @@ class Cells:
             whole = base if self.counted == "proportions" else (*self.rows[place], *base)
             share_of = None if in_records else whole
             cell = (*self.cells[place], *base)
-            forms.append(Form(cell, share_of, float(values[place]) * per, half * per))
+            forms.append(bound_targets.Form(cell, share_of, float(values[place]) * per, half * per))
         size = len(forms)
         counts = self.counted == "counts"
         return BoundTable(
@@ -392,7 +364,7 @@ class Cells:
         )
 
     def _rounding(
-        self, n: int, there: Flags, base: Column, unit: float
+        self, n: int, there: Flags, base: bound_targets.Column, unit: float
     ) -> tuple[Floats, float, tuple[str, ...]]:
         """Return the values, how far from them the file may be, and what was changed about them."""
         values, title, half = self.values, self.title, unit / 2
@@ -425,11 +397,11 @@ class Cells:
 
 def side_of(
     codebook: Codebook, name: str, bands: Mapping[str, Sequence[float]], title: str
-) -> tuple[list[str], list[Factor]]:
+) -> tuple[list[str], list[bound_targets.Factor]]:
     """Return the labels and indicators of one side of a table."""
     variable = codebook[name]
     if variable.is_categorical:
-        sides = [level_column(codebook, name, [place]) for place in range(len(variable.levels))]
+        sides = [bound_targets.level_column(codebook, name, [place]) for place in range(len(variable.levels))]
         return [f"{name}={level}" for level in variable.levels], sides
     edges = [float(edge) for edge in bands.get(name, ())]
     if len(edges) < 2 or edges != sorted(set(edges)):
@@ -438,7 +410,7 @@ def side_of(
         )
     uppers = [np.nextafter(edge, -np.inf) for edge in edges[1:-1]] + [edges[-1]]
     sides = [
-        Factor(codebook.index(name), BETWEEN, low, float(high))
+        bound_targets.Factor(codebook.index(name), bound_targets.BETWEEN, low, float(high))
         for low, high in zip(edges[:-1], uppers, strict=True)
     ]
     return [f"{name} {low:g}-{high:g}" for low, high in pairwise(edges)], sides

@@ -19,19 +19,11 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.synth.from_outputs import table_conditions
 from discreet.synth.from_outputs.bound_targets import VALUE, Bound, BoundModel, BoundTable, Factor, evaluated
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.misfit import Layout
 from discreet.synth.from_outputs.output_search import SwapSearch, Ties
-from discreet.synth.from_outputs.table_conditions import (
-    Component,
-    Condition,
-    Program,
-    check_consistency,
-    components_of,
-    conditions_of,
-    floors_of,
-)
 
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.teaching_data import FromOutputs
@@ -49,14 +41,14 @@ class Counts:
     ``soft`` names the targets that could not be built in and are left to the search.
     """
 
-    component: Component
+    component: table_conditions.Component
     cells: tuple[Integers, ...]
     order: tuple[int, ...]
     soft: frozenset[str]
     notes: tuple[str, ...]
 
 
-def counts_of(component: Component, n: int) -> Counts:
+def counts_of(component: table_conditions.Component, n: int) -> Counts:
     """Find whole counts that meet the conditions, near the fit that assumes nothing beyond them."""
     smooth = np.concatenate([_fitted(component, place, n) for place in range(len(component.blocks))])
     whole, slack = _rounded(component, n, smooth)
@@ -91,11 +83,10 @@ def started(
     for bound in bounds:
         if isinstance(bound, BoundModel) and bound.family == "linear":
             _lay_outcome(codebook, bound, file, random)
-    shuffled: Floats = file[random.permutation(n)]
-    return shuffled
+    return np.asarray(file[random.permutation(n)])
 
 
-def _fitted(component: Component, place: int, n: int) -> Floats:
+def _fitted(component: table_conditions.Component, place: int, n: int) -> Floats:
     """Scale the cells of a block to each published count in turn until nothing changes."""
     grid = component.grids[place]
     cells = np.full(len(grid), n / len(grid))
@@ -121,12 +112,12 @@ def _fitted(component: Component, place: int, n: int) -> Floats:
     return cells
 
 
-def _rounded(component: Component, n: int, smooth: Floats) -> tuple[Integers, Floats]:
+def _rounded(component: table_conditions.Component, n: int, smooth: Floats) -> tuple[Integers, Floats]:
     """Solve for the whole counts nearest to the smooth ones; conditions give way only where they must."""
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    program = Program.of(component, n, component.conditions)
+    program = table_conditions.Program.of(component, n, component.conditions)
     cells, slacks = program.cells, len(program.owners)
     identity = sparse.identity(cells, format="csr")
     empty = sparse.csr_matrix((cells, slacks))
@@ -168,7 +159,7 @@ def _rounded(component: Component, n: int, smooth: Floats) -> tuple[Integers, Fl
     return np.rint(found.x[:cells]).astype(np.int64), slack
 
 
-def _by_largest_rest(smooth: Floats, component: Component, n: int) -> Integers:
+def _by_largest_rest(smooth: Floats, component: table_conditions.Component, n: int) -> Integers:
     """Round so that each block has n records; the search then mends the tables."""
     whole = np.floor(smooth).astype(np.int64)
     starts = component.starts
@@ -179,7 +170,7 @@ def _by_largest_rest(smooth: Floats, component: Component, n: int) -> Integers:
     return whole
 
 
-def _building_order(component: Component) -> tuple[tuple[int, ...], set[int]]:
+def _building_order(component: table_conditions.Component) -> tuple[tuple[int, ...], set[int]]:
     """Order the blocks so that each meets the earlier ones within a single block; name those that cannot."""
     order = [0]
     loose: set[int] = set()
@@ -255,7 +246,7 @@ def _lay_outcome(codebook: Codebook, bound: BoundModel, file: Floats, random: np
     file[inside, bound.outcome.variable] = np.clip(line, variable.low, variable.high)
 
 
-def _notes(component: Component, slack: Floats, n: int) -> tuple[str, ...]:
+def _notes(component: table_conditions.Component, slack: Floats, n: int) -> tuple[str, ...]:
     notes = []
     off: dict[str, float] = {}
     empty: dict[str, list[str]] = {}
@@ -289,9 +280,9 @@ class Preparation:
     codebook: Codebook
     n: int
     bounds: tuple[Bound, ...]
-    conditions: tuple[Condition, ...]
-    floors: tuple[Condition, ...]
-    components: tuple[Component, ...]
+    conditions: tuple[table_conditions.Condition, ...]
+    floors: tuple[table_conditions.Condition, ...]
+    components: tuple[table_conditions.Component, ...]
     notes: tuple[str, ...]
 
     @classmethod
@@ -304,10 +295,10 @@ class Preparation:
             raise ParameterError(f"Two targets are called '{twice[0]}'. Give them names: name=….")
         if bounds and not any(bound.weight > 0 for bound in bounds):
             raise ParameterError("All targets have weight 0. Give one of them a weight.")
-        conditions = conditions_of(plan.codebook, bounds, plan.n)
-        floors = floors_of(plan.codebook, bounds, plan.min_cell) if plan.min_cell else []
-        components = components_of(plan.codebook, conditions, floors)
-        check_consistency(components, plan.n)
+        conditions = table_conditions.conditions_of(plan.codebook, bounds, plan.n)
+        floors = table_conditions.floors_of(plan.codebook, bounds, plan.min_cell) if plan.min_cell else []
+        components = table_conditions.components_of(plan.codebook, conditions, floors)
+        table_conditions.check_consistency(components, plan.n)
         notes = [note for bound in bounds if isinstance(bound, BoundTable) for note in bound.notes]
         notes += _margin_notes(plan.codebook)
         if plan.weights is not None:
@@ -380,7 +371,7 @@ class Floors:
     """What logistic models need of a file, and the tables that may not be touched to give it to them."""
 
     codebook: Codebook
-    floors: Sequence[Condition]
+    floors: Sequence[table_conditions.Condition]
     ties: Ties
 
     def lift(self, file: Floats, random: np.random.Generator) -> list[str]:

@@ -29,7 +29,7 @@ from discreet.numerics.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.from_outputs.bound_targets import LossScale
 from discreet.synth.from_outputs.codebook import Codebook, Variable, empty_file
 from discreet.synth.from_outputs.fitted_outputs import FittedOutputs, Run
-from discreet.synth.from_outputs.output_search import Breeding, Source, evolved, ticks_for
+from discreet.synth.from_outputs.output_search import Source, evolved, ticks_for
 from discreet.synth.from_outputs.published_targets import Target
 from discreet.synth.from_outputs.starting_file import Preparation, SwapStart
 from discreet.synth.saved_models import stored_as
@@ -187,26 +187,10 @@ class FromOutputs(Synthesizer):
         self, preparation: Preparation, start: SwapStart | None, stream: Stream, *, progress: bool = False
     ) -> Run:
         """Make one file; every run has random numbers of its own."""
-        stop = self.stop_when == "printed"
         short: list[str] = []
         if start is None:
-            breeding = Breeding(
-                population=self.population,
-                generations=self.generations,
-                mutation_schedule=self.mutation_schedule,
-                crossover=self.crossover,
-                init=self.init,
-                mutation_source=self.mutation_source,
-                tournament=self.tournament,
-                loss_scale=self.loss_scale,
-                penalty=self.penalty,
-                stop=stop,
-            )
             ticks = track(range(self.generations), description="Breeding files", progress=progress)
-            bounds = preparation.bounds
-            file, trace = evolved(
-                self.codebook, bounds, self.n, breeding, random=stream("evolution"), ticks=ticks
-            )
+            file, trace = evolved(self, preparation.bounds, random=stream("evolution"), ticks=ticks)
         else:
             file, short = start.file(stream("start"))
             ticks = track(ticks_for(self.batches), description="Exchanging values", progress=progress)
@@ -215,7 +199,7 @@ class FromOutputs(Synthesizer):
                 stream("search"),
                 batches=self.batches,
                 proposals=self.proposals,
-                stop=stop,
+                stop=self.stop_when == "printed",
                 ticks=ticks,
             )
         return Run.of(self, preparation, file, trace, short)

@@ -17,16 +17,8 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.constraints import ColumnName
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.synth.column_forms import Variable
+from discreet.synth.methods import model_matrix
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
-from discreet.synth.methods.model_matrix import (
-    Design,
-    augmented,
-    multinomial_fit,
-    newton_logit,
-    newton_poisson,
-    ordered_fit,
-    ordered_shares,
-)
 from discreet.synth.saved_models import stored
 
 # An exponential takes as long as about ten products.
@@ -55,9 +47,9 @@ class Logreg(Method):
 
     def fit(self, task: Task) -> Conditional:
         """Fit by Newton's method, with weights by pseudo-likelihood."""
-        design = Design.of(task.predictors, weights=task.weights)
-        extra = augmented(design, task.predictors, 2) if self.augment else None
-        beta, root = newton_logit(
+        design = model_matrix.Design.of(task.predictors, weights=task.weights)
+        extra = model_matrix.augmented(design, task.predictors, 2) if self.augment else None
+        beta, root = model_matrix.newton_logit(
             design,
             task.predictors,
             task.target.values,
@@ -95,11 +87,11 @@ class Polyreg(Method):
 
     def fit(self, task: Task) -> ClassShares:
         """Fit the levels that occur; the others are never drawn."""
-        design = Design.of(task.predictors, weights=task.weights)
+        design = model_matrix.Design.of(task.predictors, weights=task.weights)
         there, codes = np.unique(task.target.values, return_inverse=True)
         self._check_work(design, len(there), task.target)
-        extra = augmented(design, task.predictors, len(there)) if self.augment else None
-        beta, converged = multinomial_fit(
+        extra = model_matrix.augmented(design, task.predictors, len(there)) if self.augment else None
+        beta, converged = model_matrix.multinomial_fit(
             design,
             task.predictors,
             codes,
@@ -110,7 +102,7 @@ class Polyreg(Method):
         )
         return ClassShares(design, beta, there, converged=converged)
 
-    def _check_work(self, design: Design, levels: int, target: Variable) -> None:
+    def _check_work(self, design: model_matrix.Design, levels: int, target: Variable) -> None:
         pseudo = 2 * (design.width - 1) * levels if self.augment else 0
         work = (len(target) + pseudo) * levels * (design.width + _COST_OF_A_LEVEL)
         if work > self.max_work:
@@ -137,9 +129,9 @@ class Polr(Method):
 
     def fit(self, task: Task) -> Conditional:
         """Fit thresholds and one slope a predictor."""
-        design = Design.of(task.predictors, weights=task.weights)
+        design = model_matrix.Design.of(task.predictors, weights=task.weights)
         there, codes = np.unique(task.target.values, return_inverse=True)
-        fitted = ordered_fit(
+        fitted = model_matrix.ordered_fit(
             design, task.predictors, codes, len(there), weights=task.weights, iterations=self.max_iterations
         )
         if fitted is None:
@@ -150,19 +142,14 @@ class Polr(Method):
 
 @stored("class-shares")
 @dataclass(frozen=True, eq=False)
-class ClassShares(Conditional):
+class ClassShares(model_matrix.OfDesign):
     """Shares of the levels that are a softmax of linear predictions."""
 
-    design: Design
+    design: model_matrix.Design
     beta: Floats
     there: Array
     converged: bool = True
     unordered: bool = False
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -189,25 +176,20 @@ class ClassShares(Conditional):
 
 @stored("ordered-shares")
 @dataclass(frozen=True, eq=False)
-class OrderedShares(Conditional):
+class OrderedShares(model_matrix.OfDesign):
     """Shares of ordered levels: thresholds on one linear prediction."""
 
-    design: Design
+    design: model_matrix.Design
     cuts: Floats
     slopes: Floats
     there: Array
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw levels by inverse transform, block by block."""
         drawn = np.empty(size, dtype=np.int32)
         u = rng.random(size)
         for x, _, rows in self.design.parts(predictors):
-            drawn[rows] = _levels(ordered_shares(x[:, 1:] @ self.slopes, self.cuts), u[rows])
+            drawn[rows] = _levels(model_matrix.ordered_shares(x[:, 1:] @ self.slopes, self.cuts), u[rows])
         return self.there[drawn]
 
 
@@ -245,8 +227,8 @@ class Poisson(Method):
                 f"Column '{task.target.name}' is negative or no whole number in {bad:,} records, so it is no count. "
                 "Use norm or cart for it, or declare the codes as special_codes."
             )
-        design = Design.of(task.predictors, weights=task.weights)
-        beta, root = newton_poisson(
+        design = model_matrix.Design.of(task.predictors, weights=task.weights)
+        beta, root = model_matrix.newton_poisson(
             design, task.predictors, counts, weights=task.weights, sandwich=self.covariance == "sandwich"
         )
         expected = np.exp(np.concatenate([x @ beta for x, _, _ in design.parts(task.predictors)]))
@@ -259,18 +241,13 @@ class Poisson(Method):
 
 @stored("poisson-law")
 @dataclass(frozen=True, eq=False)
-class PoissonLaw(Conditional):
+class PoissonLaw(model_matrix.OfDesign):
     """Poisson counts around a log-linear mean."""
 
-    design: Design
+    design: model_matrix.Design
     beta: Floats
     most: float
     spread: float
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -333,8 +310,10 @@ class Binomial(Method):
         doubled = [variable.take(twice) for variable in given]
         outcome = np.repeat([1, 0], len(task.target))
         counts = np.concatenate([weight * task.target.values, weight * (trials.values - task.target.values)])
-        design = Design.of(given, weights=task.weights)
-        beta, root = newton_logit(design, doubled, outcome, weights=counts, extra=augmented(design, given, 2))
+        design = model_matrix.Design.of(given, weights=task.weights)
+        beta, root = model_matrix.newton_logit(
+            design, doubled, outcome, weights=counts, extra=model_matrix.augmented(design, given, 2)
+        )
         if task.proper:
             beta = beta + root @ task.rng.standard_normal(len(beta))
         return BinomialLaw(design, beta, self.of)
@@ -345,7 +324,7 @@ class Binomial(Method):
 class BinomialLaw(Conditional):
     """Binomial counts with a logistic share."""
 
-    design: Design
+    design: model_matrix.Design
     beta: Floats
     of: str
 

@@ -17,6 +17,7 @@ from discreet import dp
 from discreet.core.arrays import Array, Floats
 from discreet.core.constraints import AtLeast, Between, Public
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.numerics.alias_tables import drawn_places
 from discreet.numerics.codes import CodedColumns
 from discreet.numerics.proportional_fitting import AxisMargin, fit_margins
 from discreet.numerics.trees.conditional_inference import grow_survival
@@ -158,8 +159,7 @@ class TableLaw(JointConditional):
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> list[Array]:
         """Draw cells and read the levels off them."""
-        cells = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
-        levels = np.unravel_index(np.minimum(cells, len(self.mass) - 1), self.shape)
+        levels = np.unravel_index(drawn_places(self.mass, size, rng), self.shape)
         return [level.astype(np.int32) for level in levels]
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import Variable
+from discreet.synth.methods.method import Conditional
 from discreet.synth.saved_models import stored
 
 _CHUNK = 200_000
@@ -125,6 +126,17 @@ class Design:
             yield self.matrix(predictors, rows), None if weights is None else weights[rows], rows
 
 
+class OfDesign(Conditional):
+    """A law whose coefficients belong to the columns of a model matrix."""
+
+    design: Design
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing the others do not say."""
+        return self.design.dropped
+
+
 def squarable(variable: Variable) -> Floats:
     """Return the values of a number, or refuse those whose squares no float can hold."""
     if len(variable) and float(np.abs(variable.values).max()) > _LARGEST:
@@ -189,6 +201,7 @@ Block = tuple[Floats, Integers, Floats]
 
 _PENALTY = 1e-8
 _LARGEST_LOG = 50.0
+_MOST_STEPS = 50
 
 
 def newton_logit(
@@ -198,7 +211,6 @@ def newton_logit(
     *,
     weights: Floats | None = None,
     extra: PseudoRecords | None = None,
-    iterations: int = 50,
     sandwich: bool = False,
 ) -> tuple[Floats, Floats]:
     """Fit a logistic regression; return coefficients and a square root of their covariance.
@@ -207,7 +219,7 @@ def newton_logit(
     is the pseudo-likelihood fit of a survey; its covariance is that of the model, or the ``sandwich``.
     """
     blocks = _blocks(design, predictors, y, weights, extra)
-    return _newton(blocks, np.zeros(design.width), _logit_at, _logistic, iterations, sandwich=sandwich)
+    return _newton(blocks, np.zeros(design.width), _logit_at, _logistic, sandwich=sandwich)
 
 
 def newton_poisson(
@@ -216,21 +228,20 @@ def newton_poisson(
     y: Array,
     *,
     weights: Floats | None = None,
-    iterations: int = 50,
     sandwich: bool = False,
 ) -> tuple[Floats, Floats]:
     """Fit a Poisson regression with a logarithmic link; as `newton_logit`."""
     blocks = _blocks(design, predictors, y, weights, None)
     start = np.zeros(design.width)
     start[0] = np.log(max(float(np.average(y, weights=weights)), 1e-12))
-    return _newton(blocks, start, _poisson_at, _capped_exp, iterations, sandwich=sandwich)
+    return _newton(blocks, start, _poisson_at, _capped_exp, sandwich=sandwich)
 
 
 def _newton(
-    blocks: Sequence[Block], beta: Floats, at: Any, mean: Any, iterations: int, *, sandwich: bool
+    blocks: Sequence[Block], beta: Floats, at: Any, mean: Any, *, sandwich: bool
 ) -> tuple[Floats, Floats]:
     best, gradient, hessian = at(blocks, beta)
-    for _ in range(iterations):
+    for _ in range(_MOST_STEPS):
         step = np.linalg.solve(hessian + _PENALTY * np.eye(len(beta)), gradient)
         for _half in range(20):
             value, next_gradient, next_hessian = at(blocks, beta + step)
@@ -337,10 +348,7 @@ def _cuts(flat: Floats) -> Floats:
 
 
 def _logistic(z: Floats) -> Floats:
-    from scipy.special import expit
-
-    shares: Floats = expit(z)
-    return shares
+    return np.asarray(expit(z))
 
 
 def _blocks(

@@ -13,7 +13,7 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError
 from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
-from discreet.synth.methods.model_matrix import Design, squarable
+from discreet.synth.methods.model_matrix import Design, OfDesign, squarable
 from discreet.synth.saved_models import stored
 
 
@@ -134,7 +134,7 @@ class Norm(Method):
 
 @stored("normal-law")
 @dataclass(frozen=True, eq=False)
-class NormalLaw(Conditional):
+class NormalLaw(OfDesign):
     """Normal around a linear prediction, after a transformation."""
 
     design: Design
@@ -142,11 +142,6 @@ class NormalLaw(Conditional):
     sigma: float
     transform: str
     shift: float
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Predictors that say nothing new."""
-        return self.design.dropped
 
     def predict(self, predictors: Sequence[Variable]) -> Floats:
         """Return the linear predictions, block by block."""
@@ -189,8 +184,7 @@ def _shift(transform: str, target: Variable) -> float:
 def _root(covariance: Floats) -> Floats:
     """Return a square root that also exists where the covariance is singular."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    root: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -294,8 +288,7 @@ class RankLaw(Conditional):
         rank = ndtr(self.law.draw(_turned(predictors, self.scores), size, rng))
         # ``mass`` is the share of values up to each one; the value whose share covers the rank is taken.
         at = np.searchsorted(self.mass, rank * self.mass[-1], side="left")
-        drawn: Floats = self.values[np.minimum(at, len(self.values) - 1)]
-        return drawn
+        return np.asarray(self.values[np.minimum(at, len(self.values) - 1)])
 
 
 @dataclass(frozen=True)
@@ -363,8 +356,7 @@ class MatchedDonors(Conditional):
         alike = np.searchsorted(self.mass, before + u * (total - before), side="right")
         alike = np.clip(alike, middle, np.maximum(after - 1, middle)).clip(0, n - 1)
         place = np.where(after - middle > few, alike, nearest[np.arange(size), pick])
-        drawn: Floats = self.values[place]
-        return drawn
+        return np.asarray(self.values[place])
 
 
 def normal_scores(
@@ -404,5 +396,4 @@ def _turned(predictors: Sequence[Variable], scores: Sequence[Floats | None]) -> 
 def _settled(law: NormalLaw, predicted: Floats) -> Floats:
     """Round away the last digits, in which equal predictions may differ by how they were summed."""
     unit = max(law.sigma, float(np.abs(law.beta).max()) * 1e-3, 1e-300) * 1e-9
-    settled: Floats = np.round(predicted / unit) * unit
-    return settled
+    return np.asarray(np.round(predicted / unit) * unit)

@@ -16,6 +16,7 @@ import polars as pl
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, ColumnName, Public
 from discreet.core.errors import ColumnError
+from discreet.numerics.alias_tables import places_within
 from discreet.numerics.trees.walk_kernels import intervals
 from discreet.synth.column_forms import Variable
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
@@ -234,28 +235,7 @@ class ObservedShares(Conditional):
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw values by inverse transform."""
         at = intervals(np.asarray(self.mass, dtype=np.float64), rng.random(size) * self.mass[-1])
-        drawn: Array = self.values[np.minimum(at, len(self.values) - 1)]
-        return drawn
-
-
-@dataclass(frozen=True)
-class Nested(Method):
-    """Draw from the records with the same value of one other column, of which this one is a finer version.
-
-    Parameters
-    ----------
-    within
-        The coarser column.
-    """
-
-    name = "nested"
-    gives_observed_values = True
-    proper_by: ClassVar[ProperBy] = "cells"
-    within: ColumnName = ""
-
-    def fit(self, task: Task) -> CellDonors:
-        """Group the records by the coarser column."""
-        return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
+        return np.asarray(self.values[np.minimum(at, len(self.values) - 1)])
 
 
 @dataclass(frozen=True)
@@ -269,6 +249,20 @@ class Satcat(Method):
     def fit(self, task: Task) -> CellDonors:
         """Group the records by all predictors."""
         return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
+
+
+@dataclass(frozen=True)
+class Nested(Satcat):
+    """Draw from the records with the same value of one other column, of which this one is a finer version.
+
+    Parameters
+    ----------
+    within
+        The coarser column.
+    """
+
+    name = "nested"
+    within: ColumnName = ""
 
 
 @stored("cell-donors")
@@ -331,9 +325,7 @@ class Cells:
         low, high = self.starts[cells], self.starts[cells + 1]
         if self.mass is None:
             return self.donors[low + (rng.random(len(cells)) * (high - low)).astype(np.int64)]
-        below = np.where(low > 0, self.mass[low - 1], 0.0)
-        aim = below + rng.random(len(cells)) * (self.mass[high - 1] - below)
-        return self.donors[np.clip(np.searchsorted(self.mass, aim, side="right"), low, high - 1)]
+        return self.donors[places_within(self.mass, low, high, rng.random(len(cells)))]
 
 
 def resampled_within(predictors: Sequence[Variable], rng: np.random.Generator) -> Array:

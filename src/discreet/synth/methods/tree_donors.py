@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.constraints import AtLeast, Between
 from discreet.core.errors import ParameterError
+from discreet.numerics.alias_tables import places_within
 from discreet.numerics.trees.conditional_inference import grow_conditional
 from discreet.numerics.trees.forest import Forest, grow_forest
 from discreet.numerics.trees.growing import grow_classification, grow_regression
@@ -204,8 +205,7 @@ class TreeDonors(Conditional):
         """Drop the records down the tree and borrow a value in each leaf."""
         leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
         # The values of a leaf lie side by side, so that one look finds the drawn one.
-        drawn: Array = self.values[self.tree.rows][self.tree.places(leaves, rng)]
-        return drawn
+        return np.asarray(self.values[self.tree.rows][self.tree.places(leaves, rng)])
 
 
 @stored("forest-donors")
@@ -219,8 +219,7 @@ class ForestDonors(Conditional):
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop each record down one of the trees and borrow a value there."""
         columns = self.forest.trees[0].n_columns
-        drawn: Array = self.values[self.forest.draw(code_table(predictors, size, columns), rng)]
-        return drawn
+        return np.asarray(self.values[self.forest.draw(code_table(predictors, size, columns), rng)])
 
 
 def _outcome(target: Variable, groups: int) -> tuple[Array, int, Floats | None]:
@@ -251,8 +250,7 @@ def _ranked(values: Floats) -> Floats:
     """Replace numbers by their ranks, brought to mean 0 and variance 1."""
     ranks = rankdata(values)
     spread = ranks.std()
-    standardized: Floats = (ranks - ranks.mean()) / (spread if spread > 0 else 1.0)
-    return standardized
+    return np.asarray((ranks - ranks.mean()) / (spread if spread > 0 else 1.0))
 
 
 # Leaves whose rare values come from larger groups: who is alone with a value in a leaf lends it to nobody there.
@@ -280,8 +278,7 @@ class SharedDonors(Conditional):
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop the records down the tree, and borrow a value from the leaf or from a group around it."""
         leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
-        drawn: Array = self.values[self.groups.donors(leaves.astype(np.int64), rng)]
-        return drawn
+        return np.asarray(self.values[self.groups.donors(leaves.astype(np.int64), rng)])
 
 
 @stored("donor-groups")
@@ -327,14 +324,8 @@ class Groups:
         """Draw a training row for each leaf number: a group first, and then somebody of it."""
         at = np.searchsorted(self.chances, leaves + rng.random(len(leaves)), side="right")
         group = self.options[np.minimum(at, len(self.options) - 1)]
-        before = np.append(0.0, self.ends)
-        first, last = self.starts[group], self.starts[group + 1]
-        place = np.searchsorted(
-            self.ends, before[first] + rng.random(len(leaves)) * (before[last] - before[first]), side="right"
-        )
-        # Rounding may carry a draw past the end of its group.
-        found: Integers = self.rows[np.clip(place, first, last - 1)]
-        return found
+        share = rng.random(len(leaves))
+        return self.rows[places_within(self.ends, self.starts[group], self.starts[group + 1], share)]
 
 
 def _homes(tree: Tree, shared_by: int) -> Integers:

@@ -11,14 +11,8 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.io.column_types import Wanted, dates_of
 from discreet.synth.column_forms import as_numbers
-from discreet.synth.preflighting.preflight_findings import (
-    CONFIDENCES,
-    Confidence,
-    Finding,
-    Look,
-    Thresholds,
-    counted,
-)
+from discreet.synth.preflighting import preflight_findings
+from discreet.synth.preflighting.preflight_findings import Confidence, Finding, Look
 from discreet.synth.written_values import as_read, way_of_writing
 
 _NEAR_UNIQUE = 0.5
@@ -38,9 +32,10 @@ def types_and_levels(look: Look) -> list[Finding]:
         series = look.frame[name]
         given = look.codebook.get(name, {}).get("kind")
         if series.null_count() == look.rows:
-            found.append(_all_missing(name))
+            evidence, action = {"missing_share": 1.0}, "leave out and put back all missing"
+            found.append(Finding("all-missing", (name,), evidence, "high", action))
         elif look.distinct[name] == 1:
-            found.append(_constant(name))
+            found.append(Finding("constant", (name,), {"distinct": 1}, "high", "repeat the value"))
         elif given == "identifier" or _is_unique(look, series):
             found.append(_identifier(look, series, declared=given == "identifier"))
         elif series.dtype == pl.String:
@@ -82,16 +77,6 @@ def _identifier(look: Look, series: pl.Series, *, declared: bool) -> Finding:
         "high" if sure else "low",
         "leave out: it names records" if sure else "leave it out if it is a number of a person",
         reversible=False,
-    )
-
-
-def _constant(name: str) -> Finding:
-    return Finding("constant", (name,), {"distinct": 1}, "high", "repeat the value")
-
-
-def _all_missing(name: str) -> Finding:
-    return Finding(
-        "all-missing", (name,), {"missing_share": 1.0}, "high", "leave out and put back all missing"
     )
 
 
@@ -199,7 +184,7 @@ def are_labels(numbers: pl.Series) -> bool:
     True
     """
     values = as_numbers(numbers).drop_nulls()
-    if len(values) <= Thresholds().many_levels:
+    if len(values) <= preflight_findings.Thresholds().many_levels:
         return bool((values == values.round()).all())
     return len(values) > _MOST_LABELS and not _are_amounts(values)
 
@@ -268,7 +253,7 @@ def coded_missing(look: Look, declared: dict[str, Sequence[Any]]) -> list[Findin
 
     ``declared`` are codes that the file itself or its codebook names.
     """
-    tables = {name: counted(look.numbers(name)) for name in look.numeric}
+    tables = {name: preflight_findings.counted(look.numbers(name)) for name in look.numeric}
     legal = {name: _floats(look.codebook.get(name, {}).get("legal", ())) for name in look.numeric}
     repeated = _repeated_extremes(tables)
     found = []
@@ -279,7 +264,7 @@ def coded_missing(look: Look, declared: dict[str, Sequence[Any]]) -> list[Findin
                 sorted_out[code] = "high"
         for code, confidence in _looks_like_codes(values, counts, look, repeated).items():
             sorted_out.setdefault(code, "low" if code in legal[name] else confidence)
-        for confidence in CONFIDENCES:
+        for confidence in preflight_findings.CONFIDENCES:
             codes = sorted(code for code, own in sorted_out.items() if own == confidence)
             if codes:
                 found.append(_finding(look, name, codes, counts[np.isin(values, codes)], confidence))

@@ -11,6 +11,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.io.column_types import parsed
 from discreet.microdata import Microdata
+from discreet.synth.column_forms import plain_text
 from discreet.synth.methods.method import Method
 from discreet.synth.methods.observed_values import Collinear, Near
 from discreet.synth.preflighting.preflight_findings import Finding
@@ -25,14 +26,12 @@ def proposed_synthesizer(
 ) -> Sequential:
     """Set the parameters of a sequential synthesis by the findings; ``options`` stand over them."""
     gone = left_out(accepted, with_derived=False)
+    coded = [f for f in accepted if f.kind == "coded-missing"]
+    named = dict.fromkeys(f.column for f in coded if not f.parameters.get("text") and f.column not in gone)
     codes = {
-        f.column: list(f.parameters["codes"])
-        for f in accepted
-        if f.kind == "coded-missing" and not f.parameters.get("text") and f.column not in gone
+        name: sorted({code for f in coded if f.column == name for code in f.parameters["codes"]})
+        for name in named
     }
-    for finding in accepted:
-        if finding.kind == "coded-missing" and finding.column in codes:
-            codes[finding.column] = sorted({*codes[finding.column], *finding.parameters["codes"]})
     codes |= written_numbers(accepted, gone)
     methods: dict[str, str | Method] = {}
     for finding in accepted:
@@ -205,13 +204,7 @@ def cleaned(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
         series = frame[name]
         hit = _has(series, codes)
         if _needs_state(series, codes):
-            states = (
-                pl.when(hit)
-                .then(pl.col(name).cast(pl.String))
-                .when(pl.col(name).is_null())
-                .then(pl.lit(_MISSING))
-            )
-            frame = frame.with_columns(states.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
+            frame = _with_state(frame, name, hit)
         frame = frame.with_columns(pl.when(~hit).then(pl.col(name)).alias(name))
     gone = [name for name in left_out(accepted) if name in frame.columns]
     return frame.drop(gone)
@@ -253,10 +246,14 @@ def _with_text_states(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.Da
     """Set aside which code a text had, before its column becomes numbers."""
     for name, codes in _text_codes(accepted).items():
         if codes and _needs_state(frame[name], codes):
-            hit = _has(frame[name], codes)
-            states = pl.when(hit).then(pl.col(name)).when(pl.col(name).is_null()).then(pl.lit(_MISSING))
-            frame = frame.with_columns(states.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
+            frame = _with_state(frame, name, _has(frame[name], codes))
     return frame
+
+
+def _with_state(frame: pl.DataFrame, name: str, hit: pl.Series) -> pl.DataFrame:
+    """Add a column that says of each value which code it is, that it is missing, or that it is an ordinary one."""
+    code = pl.when(hit).then(pl.col(name).cast(pl.String)).when(pl.col(name).is_null()).then(pl.lit(_MISSING))
+    return frame.with_columns(code.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
 
 
 def _as_texts(frame: pl.DataFrame, finding: Finding) -> pl.DataFrame:
@@ -338,7 +335,7 @@ def _codes(accepted: Sequence[Finding]) -> dict[str, list[Any]]:
 
 
 def _has(series: pl.Series, codes: Sequence[Any]) -> pl.Series:
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    plain = plain_text(series)
     return plain.is_in(pl.Series(codes, strict=False).cast(plain.dtype).implode()).fill_null(False)
 
 

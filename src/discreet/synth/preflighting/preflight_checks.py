@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,9 @@ from discreet.core.method_cards import nested
 from discreet.core.randomness import generator
 from discreet.core.value_gate import MARK, holds_values
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.preflighting.column_kinds import coded_missing, types_and_levels
-from discreet.synth.preflighting.computed_columns import find_identities, identity_finding
+from discreet.synth.preflighting import column_kinds, computed_columns, preflight_findings, value_dependencies
 from discreet.synth.preflighting.generator_proposal import DERIVED, dtype_name, fitting_generators, left_out
-from discreet.synth.preflighting.preflight_findings import (
-    CONFIDENCES,
-    Finding,
-    Look,
-    Thresholds,
-    counted,
-    named,
-)
 from discreet.synth.preflighting.preflight_result import Preflight, expected_cost
-from discreet.synth.preflighting.value_dependencies import (
-    Dependency,
-    functional_dependencies,
-    given_values,
-    inequalities,
-    look_up_finding,
-)
 from discreet.synth.relational import Relational
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.visit_sequence import choose_order
@@ -109,9 +93,9 @@ def preflight(
     """
     require_microdata(data)
     data.need_plain_names()
-    limits = Thresholds.of(thresholds)
-    if isinstance(accept, str) and accept not in CONFIDENCES:
-        raise ParameterError(unknown_name(accept, CONFIDENCES, what="confidence"))
+    limits = preflight_findings.Thresholds.of(thresholds)
+    if isinstance(accept, str) and accept not in preflight_findings.CONFIDENCES:
+        raise ParameterError(unknown_name(accept, preflight_findings.CONFIDENCES, what="confidence"))
     whole = engine.collect(data)
     if not whole.height or not whole.width:
         raise InputError("The file has no records. Give one that has.")
@@ -122,9 +106,9 @@ def preflight(
     numbers = [name for finding in units for name in (finding.column, *copies_of(whole, finding.column))]
     hidden |= set(numbers)
     frame = whole.select(name for name in whole.columns if name not in hidden)
-    look = Look(frame, limits, codebook or {}, show_values)
-    codes = coded_missing(look, _declared(data, codebook or {}))
-    kinds = types_and_levels(look)
+    look = preflight_findings.Look(frame, limits, codebook or {}, show_values)
+    codes = column_kinds.coded_missing(look, _declared(data, codebook or {}))
+    kinds = column_kinds.types_and_levels(look)
     named_ids = [
         f.column for f in kinds if f.kind in ("identifier", "near-unique-text") and f.confidence != "low"
     ]
@@ -133,7 +117,7 @@ def preflight(
     fine = frozenset((*told, *named_ids))
     # A column that perhaps is told by another may be modelled after all, and its spikes matter then.
     computed = frozenset((*(f.column for f in derived if f.confidence == "high"), *named_ids))
-    findings = named(
+    findings = preflight_findings.named(
         [
             *units,
             *codes,
@@ -141,8 +125,8 @@ def preflight(
             *kinds,
             *outliers(look),
             *(f for f in spikes(look) if f.column not in computed),
-            *given_values(look, fine),
-            *inequalities(look, fine),
+            *value_dependencies.given_values(look, fine),
+            *value_dependencies.inequalities(look, fine),
         ]
     )
     found = Preflight(
@@ -159,10 +143,10 @@ def preflight(
         return found
     leave = [*left_out(accepted), *(name for name in named_ids)]
     plain = Sequential(visit_sequence="auto", leave_out=tuple(dict.fromkeys(leave)) or None)
-    return Preflight(**{**found.__dict__, "expected": expected_cost(plain, data, whole)})
+    return replace(found, expected=expected_cost(plain, data, whole))
 
 
-def _units(data: Microdata, frame: pl.DataFrame, columns: Sequence[str]) -> list[Finding]:
+def _units(data: Microdata, frame: pl.DataFrame, columns: Sequence[str]) -> list[preflight_findings.Finding]:
     """Find the column that says which records belong together: the household that has the role, or looks like one."""
     declared = next(
         (n for n in (data.roles.household, data.roles.person) if n in columns and n is not None), None
@@ -172,7 +156,7 @@ def _units(data: Microdata, frame: pl.DataFrame, columns: Sequence[str]) -> list
     if declared and not found:
         found = [Unit(declared, "user")]
     return [
-        Finding(
+        preflight_findings.Finding(
             "household",
             (unit.column, *unit.counted_by),
             {
@@ -188,19 +172,23 @@ def _units(data: Microdata, frame: pl.DataFrame, columns: Sequence[str]) -> list
     ]
 
 
-def _derived(look: Look, skip: set[str]) -> list[Finding]:
+def _derived(look: preflight_findings.Look, skip: set[str]) -> list[preflight_findings.Finding]:
     """Choose, of all the ways in which columns follow from one another, one that has no circles."""
     sources: dict[str, set[str]] = {}
     found = []
-    for identity in find_identities(look):
+    for identity in computed_columns.find_identities(look):
         if _is_free(identity.target, identity.inputs, sources, skip):
             sources[identity.target] = set(identity.inputs)
-            found.append(identity_finding(look, identity))
-    pairs = [d for d in functional_dependencies(look) if d.source not in skip and d.target not in skip]
+            found.append(computed_columns.identity_finding(look, identity))
+    pairs = [
+        d
+        for d in value_dependencies.functional_dependencies(look)
+        if d.source not in skip and d.target not in skip
+    ]
     mutual = {(d.source, d.target) for d in pairs}
     place = {name: at for at, name in enumerate(look.frame.columns)}
 
-    def closeness(dependency: Dependency) -> tuple[int, int, int]:
+    def closeness(dependency: value_dependencies.Dependency) -> tuple[int, int, int]:
         # A chain A, B, C is undone step by step: C is told by B, which has fewer values than A.
         return (place[dependency.target], look.distinct[dependency.source], place[dependency.source])
 
@@ -215,7 +203,7 @@ def _derived(look: Look, skip: set[str]) -> list[Finding]:
         if _is_free(dependency.target, (dependency.source,), sources, skip):
             also = [d.source for d in kept_first if d.target == dependency.target and d != dependency]
             sources[dependency.target] = {dependency.source}
-            found.append(look_up_finding(look, dependency, also))
+            found.append(value_dependencies.look_up_finding(look, dependency, also))
     return found
 
 
@@ -231,7 +219,9 @@ def _is_free(target: str, inputs: Sequence[str], sources: Mapping[str, set[str]]
     return target not in behind
 
 
-def _order(data: Microdata, frame: pl.DataFrame, findings: Sequence[Finding]) -> tuple[str, ...]:
+def _order(
+    data: Microdata, frame: pl.DataFrame, findings: Sequence[preflight_findings.Finding]
+) -> tuple[str, ...]:
     """Propose an order: by the strongest relations, many levels late, computed columns last."""
     computed = [f.column for f in findings if f.kind in DERIVED]
     out = [
@@ -296,13 +286,9 @@ class LinkedPreflight:
 
     def synthesizer(self, **options: Any) -> Relational:
         """Make the synthesizer that the accepted findings propose, table by table."""
-        by = {}
-        for name, found in self.tables.items():
-            proposed = found.synthesizer().to_dict()
-            kept = {setting: value for setting, value in proposed.items() if setting not in _OWN}
-            if kept:
-                by[name] = kept
-        return Relational(self.schema, **{"by": by, **options})
+        proposed = {name: found.synthesizer().to_dict() for name, found in self.tables.items()}
+        by = {name: {s: own[s] for s in own if s not in _OWN} for name, own in proposed.items()}
+        return Relational(self.schema, **{"by": {name: own for name, own in by.items() if own}, **options})
 
     def save_plan(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write how every table is to be synthesized, for ``discreet synthesize --schema … --plan``.
@@ -372,7 +358,7 @@ _HEAPED = 150.0
 _THIN = 0.2
 
 
-def outliers(look: Look) -> list[Finding]:
+def outliers(look: preflight_findings.Look) -> list[preflight_findings.Finding]:
     """Find values beyond a wide gap, and values many robust standard deviations away.
 
     The values themselves are told only where the user asked for them: they belong to recognizable people.
@@ -403,7 +389,7 @@ def outliers(look: Look) -> list[Finding]:
         if look.show_values:
             evidence["values"] = [*x[:below].tolist(), *x[len(x) - above :].tolist()][:100]
         found.append(
-            Finding(
+            preflight_findings.Finding(
                 "outliers",
                 (name,),
                 evidence,
@@ -416,7 +402,7 @@ def outliers(look: Look) -> list[Finding]:
     return found
 
 
-def spikes(look: Look) -> list[Finding]:
+def spikes(look: preflight_findings.Look) -> list[preflight_findings.Finding]:
     """Find numbers at which records pile up.
 
     Of whole numbers z is the excess over the neighbors' median count; a number with decimals has no neighbors, and a
@@ -424,7 +410,7 @@ def spikes(look: Look) -> list[Finding]:
     """
     found = []
     for name in _looked_at(look):
-        values, counts = counted(look.clean(name))
+        values, counts = preflight_findings.counted(look.clean(name))
         if len(values) < _CATEGORY:
             continue
         if look.decimals(name) != 0:
@@ -443,7 +429,7 @@ def spikes(look: Look) -> list[Finding]:
         large = values[hits][share >= _LARGE_SPIKE]
         told = sorted(int(v) for v in values[hits][order])
         found.append(
-            Finding(
+            preflight_findings.Finding(
                 "spikes",
                 (name,),
                 {
@@ -464,13 +450,15 @@ def spikes(look: Look) -> list[Finding]:
     return found
 
 
-def _shared_values(look: Look, name: str, values: Floats, counts: Integers) -> list[Finding]:
+def _shared_values(
+    look: preflight_findings.Look, name: str, values: Floats, counts: Integers
+) -> list[preflight_findings.Finding]:
     large = np.flatnonzero(counts >= max(_LARGE_SPIKE * look.rows, _LEAST_SPIKE))
     if not len(large):
         return []
     shared = [float(v) + 0.0 for v in values[large]]
     return [
-        Finding(
+        preflight_findings.Finding(
             "spikes",
             (name,),
             {
@@ -520,7 +508,7 @@ def whipple_indices(values: Floats, counts: Integers) -> tuple[float, float]:
     )
 
 
-def _looked_at(look: Look) -> list[str]:
+def _looked_at(look: preflight_findings.Look) -> list[str]:
     return list(look.numeric) if look.rows >= look.limits.min_rows else []
 
 

@@ -20,7 +20,7 @@ from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.randomness import generator
 from discreet.core.value_gate import keep_in_documents
 from discreet.core.values import jsonable
-from discreet.synth.column_forms import as_numbers, decimals_of
+from discreet.synth.column_forms import as_numbers, decimals_of, places_among, plain_text
 
 Confidence = Literal["high", "medium", "low"]
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -140,9 +140,7 @@ class Finding:
     def words(self) -> str:
         """The evidence in one line."""
         told = [
-            (name, value)
-            for name, value in self.evidence.items()
-            if not isinstance(value, list | tuple | dict)
+            (n, value) for n, value in self.evidence.items() if not isinstance(value, list | tuple | dict)
         ]
         return ", ".join(f"{name.replace('_', ' ')} {_said(value)}" for name, value in told[:_SHOWN])
 
@@ -338,13 +336,11 @@ def dense_codes(series: pl.Series) -> tuple[Integers, int]:
     >>> dense_codes(pl.Series(["b", None, "a", "b"]))[0].tolist()
     [2, 0, 1, 2]
     """
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    plain = plain_text(series)
     if plain.dtype.is_float():
         plain = plain.fill_nan(None)
     levels = plain.drop_nulls().unique().sort()
-    keyed = pl.DataFrame({"level": levels, "code": np.arange(1, len(levels) + 1, dtype=np.int64)})
-    found = plain.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")
-    return found["code"].fill_null(0).to_numpy(), len(levels) + 1
+    return places_among(plain, levels).fill_null(-1).to_numpy() + 1, len(levels) + 1
 
 
 def counted(values: Floats) -> tuple[Floats, Integers]:

@@ -274,20 +274,12 @@ class Preflight:
 
     def _repr_html_(self) -> str:
         acted = {finding.name for finding in self.accepted()}
+        cells = [
+            ("yes" if one.name in acted else "no", one.name, one.confidence, one.words, one.action)
+            for one in self.findings
+        ]
         rows = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{html.escape(text)}</td>"
-                for text in (
-                    "yes" if finding.name in acted else "no",
-                    finding.name,
-                    finding.confidence,
-                    finding.words,
-                    finding.action,
-                )
-            )
-            + "</tr>"
-            for finding in self.findings
+            f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in cells
         )
         head = "".join(
             f"<th>{name}</th>" for name in ("acted on", "finding", "confidence", "evidence", "action")

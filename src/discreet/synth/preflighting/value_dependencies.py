@@ -11,6 +11,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.randomness import generator
 from discreet.core.value_gate import without_literals
+from discreet.synth.column_forms import plain_text
 from discreet.synth.preflighting.column_kinds import is_usual_code
 from discreet.synth.preflighting.computed_columns import quoted
 from discreet.synth.preflighting.preflight_findings import Finding, Look
@@ -196,7 +197,7 @@ def _literal(value: Any) -> str:
 
 def _covers(series: pl.Series, values: list[Any]) -> Flags:
     there = [value for value in values if value is not None]
-    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    plain = plain_text(series)
     hit = plain.is_in(pl.Series(there, dtype=plain.dtype).implode()).fill_null(False)
     return np.asarray((hit | series.is_null()).to_numpy() if None in values else hit.to_numpy())
 

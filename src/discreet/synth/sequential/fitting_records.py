@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats, Integers
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import Form, Rows, Variable, columns_named
+from discreet.synth.column_forms import Form, Rows, Variable, columns_named, positive_weights, scaled
 from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.observed_values import Sample, Stratum, drawn_alone, resampled_within
 from discreet.synth.saved_models import stored
@@ -134,11 +134,6 @@ class Fitting:
         return np.repeat(np.arange(len(times)), times) if times.any() else None
 
 
-def scaled(weights: Floats) -> Floats:
-    """Scale weights to add up to the number of records."""
-    return np.asarray(weights * (len(weights) / weights.sum()))
-
-
 # Which units the bootstrap of a survey draws again: records, or whole clusters, within the strata of the design.
 
 
@@ -202,12 +197,6 @@ _LARGE_DESIGN_EFFECT = 3.0
 
 def weight_use(options: Sequential, data: Microdata) -> str:
     """Say what becomes of the survey weights; ``none`` where the file has none."""
-    if options.weights not in ("use", "regenerate", "synthesize", "ignore"):
-        raise ParameterError(
-            unknown_name(
-                str(options.weights), ("use", "regenerate", "synthesize", "ignore"), what="use of weights"
-            )
-        )
     return options.weights if data.roles.weight else "none"
 
 
@@ -246,18 +235,12 @@ def fit_weights(options: Sequential, data: Microdata, frame: pl.DataFrame) -> Fl
     use = weight_use(options, data)
     if use in ("none", "ignore") or data.roles.weight is None:
         return None
-    column = data.roles.weight
-    weights = frame[column].cast(pl.Float64)
-    bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
-    if bad:
-        raise ColumnError(
-            f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. A weighted synthesis "
-            "needs a positive weight for every record: correct or remove them, or set weights='ignore'."
-        )
-    values = weights.to_numpy()
-    if use == "synthesize" or values.min() == values.max():
-        return None
-    return np.asarray(values * (len(values) / values.sum()))
+    way_out = (
+        "A weighted synthesis needs a positive weight for every record: correct or remove them, or set "
+        "weights='ignore'."
+    )
+    values = positive_weights(frame[data.roles.weight], way_out)
+    return None if use == "synthesize" or values.min() == values.max() else scaled(values)
 
 
 def above_zero(table: pl.DataFrame, weight: str, least: float) -> pl.DataFrame:

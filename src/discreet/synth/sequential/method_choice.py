@@ -12,20 +12,18 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, as_numbers, is_numeric
+from discreet.synth.column_forms import (
+    CategoryForm,
+    Form,
+    NumberForm,
+    Variable,
+    as_numbers,
+    is_numeric,
+)
+from discreet.synth.methods import observed_values
 from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method, all_methods, kind_of
-from discreet.synth.methods.observed_values import (
-    Collinear,
-    Constant,
-    Keep,
-    Near,
-    Nested,
-    Numbered,
-    Passive,
-    Stratum,
-)
 from discreet.synth.sequential.synthesis_plan import Rule, read_rules
 from discreet.synth.written_values import WrittenNumberForm, as_read, typed
 
@@ -172,7 +170,15 @@ def collinear_pairs(
 ) -> dict[str, Method]:
     """Find columns that are one-to-one functions of an earlier one; those that were given a method keep it."""
     named = set(options.method) if isinstance(options.method, Mapping) else set()
-    skip = Keep | Passive | Near | Constant | Stratum | Nested | JointMethod
+    skip = (
+        observed_values.Keep
+        | observed_values.Passive
+        | observed_values.Near
+        | observed_values.Constant
+        | observed_values.Stratum
+        | observed_values.Nested
+        | JointMethod
+    )
     free = [name for name in order if not isinstance(methods[name], skip)]
     found: dict[str, Method] = {}
     alike: dict[bytes, str] = {}
@@ -193,7 +199,7 @@ def collinear_pairs(
             if source:
                 alike.setdefault(partition, name)
         if twin is not None:
-            found[name] = Collinear(of=twin)
+            found[name] = observed_values.Collinear(of=twin)
     return found
 
 
@@ -243,9 +249,9 @@ def _resolved(options: Sequential, asked: Any, variable: Variable, name: str) ->
             "columns to methods."
         )
     if asked.startswith("~"):
-        return Passive(asked[1:].strip())
+        return observed_values.Passive(asked[1:].strip())
     if asked.startswith("nested."):
-        return Nested(within=asked.removeprefix("nested."))
+        return observed_values.Nested(within=asked.removeprefix("nested."))
     if asked == "parametric":
         asked = options.defaults[kind_of(variable)]
     try:
@@ -341,14 +347,14 @@ def _must_be_number(options: Sequential, name: str) -> bool:
 
 def _check_named(method: Method, name: str, series: pl.Series) -> None:
     """Refuse methods that need what a method alone cannot say."""
-    if isinstance(method, Numbered):
+    if isinstance(method, observed_values.Numbered):
         raise ParameterError(
             f"'numbered' is no method to choose. Name column '{name}' under together, or give it the role of a "
             "household."
         )
-    if isinstance(method, Stratum):
+    if isinstance(method, observed_values.Stratum):
         raise ParameterError(f"'stratum' is no method to choose. Name column '{name}' under strata instead.")
-    if isinstance(method, Constant) and series.n_unique() > 1:
+    if isinstance(method, observed_values.Constant) and series.n_unique() > 1:
         raise ParameterError(
             f"Column '{name}' has several values, so it cannot be given the method 'constant'. Name another method, or "
             "leave the column out."
@@ -362,12 +368,12 @@ def _check_named(method: Method, name: str, series: pl.Series) -> None:
         raise ParameterError(
             f"Column '{name}' counts out of another column: name it under denominators={{'{name}': other}}."
         )
-    if isinstance(method, Collinear) and not method.of:
+    if isinstance(method, observed_values.Collinear) and not method.of:
         raise ParameterError(
             f"Column '{name}' is to be looked up, but not said from what. Leave it out of method: one-to-one functions "
             "of another column are found by themselves."
         )
-    if isinstance(method, Passive | Near) and not method.expression.strip():
+    if isinstance(method, observed_values.Passive | observed_values.Near) and not method.expression.strip():
         raise ParameterError(
             f"Column '{name}' is to be computed, but not said how. Write an expression, e.g. '~weight / height'."
         )

@@ -5,10 +5,8 @@ Of records, it is one chain of steps a stratum; of units, a synthesis of units a
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import DiscreetWarning, ParameterError
 from discreet.core.guarantees import DifferentialPrivacy
-from discreet.core.native_libraries import one_thread
+from discreet.core.native_libraries import in_threads, one_thread
 from discreet.core.progress import track
 from discreet.dp.entropy import Stream
 from discreet.expressions import parse
@@ -27,30 +25,12 @@ from discreet.synth.column_forms import Form, columns_named
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Keep, Near, Numbered, Passive, Stratum
 from discreet.synth.saved_models import stored, unstored
-from discreet.synth.sequential.fitting_records import (
-    SAME_WEIGHTS,
-    Fitting,
-    SampledUnits,
-    Scene,
-    Shape,
-    Strata,
-    above_zero,
-    fit_weights,
-)
+from discreet.synth.sequential import fitting_records, whole_units
 from discreet.synth.sequential.method_choice import default_methods
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.synthesis_plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.synthesis_planning import left_out_of, plan_synthesis
-from discreet.synth.sequential.whole_units import (
-    Divided,
-    Unit,
-    base_plan,
-    check_whole_units,
-    copies_of,
-    divided,
-    options_of_homes,
-    options_of_others,
-)
+from discreet.synth.sequential.whole_units import Divided, Unit, copies_of
 from discreet.synth.synthesizer import Fitted, empty_like
 
 if TYPE_CHECKING:
@@ -73,9 +53,9 @@ class FittedSequential(Fitted):
 
     plan: SynthesisPlan
     forms: Mapping[str, Form]
-    shapes: Mapping[str, Shape]
+    shapes: Mapping[str, fitting_records.Shape]
     chains: Sequence[Chain]
-    strata: Strata
+    strata: fitting_records.Strata
     kept: pl.DataFrame
     constraints: Sequence[str]
     max_rounds: int
@@ -107,7 +87,7 @@ class FittedSequential(Fitted):
         progress: bool,
     ) -> FittedSequential:
         """Fit all chains."""
-        training = Scene(frame.height)
+        training = fitting_records.Scene(frame.height)
         for name in plan.columns:
             training.add(frame[name], forms[name].split(frame[name]))
         _code_predictors(plan, training)
@@ -115,8 +95,8 @@ class FittedSequential(Fitted):
             name: tuple(part.take(slice(0, 0)) for part in training.parts[name]) for name in plan.columns
         }
         weight = frame[data.roles.weight] if data.roles.weight else None
-        strata = Strata.of(options, plan, frame, weight, weights=weights)
-        units = SampledUnits.of(data, frame) if options.proper == "bootstrap" else None
+        strata = fitting_records.Strata.of(options, plan, frame, weight, weights=weights)
+        units = fitting_records.SampledUnits.of(data, frame) if options.proper == "bootstrap" else None
         again = Refit(options, plan, forms, shapes, training, weights, strata, units)
         stream.enter(
             _claim(plan),
@@ -128,12 +108,7 @@ class FittedSequential(Fitted):
         if kept:
             # Records that stay the original ones stay in their strata, also where small strata are pooled.
             kept += [step.name for step in plan.steps if isinstance(step.method, Stratum)]
-        regenerated = None
-        if options.weights == "regenerate" and data.roles.weight:
-            regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
-        least = None
-        if plan.settings.get("weights") == "synthesize" and weight is not None:
-            least = (weight.name, float(weight.cast(pl.Float64).min()))  # type: ignore[arg-type]
+        regenerated, least = _drawn_weight(options, weight)
         shown = [*plan.columns, *([regenerated[0]] if regenerated else [])]
         ordered = [name for name in data.columns if name in shown]
         private = _noisy_table(plan, chains)
@@ -193,7 +168,7 @@ class FittedSequential(Fitted):
         if self.weight is not None:
             name, total = self.weight
             table = table.with_columns(pl.lit(total / n).alias(name))
-        return table if self.least_weight is None else above_zero(table, *self.least_weight)
+        return table if self.least_weight is None else fitting_records.above_zero(table, *self.least_weight)
 
     def _drawn(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
@@ -232,7 +207,7 @@ class FittedSequential(Fitted):
     def _once(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
     ) -> pl.DataFrame:
-        scene = Scene(size)
+        scene = fitting_records.Scene(size)
         for series in (*kept.get_columns(), *fixed.get_columns()):
             parts = self.forms[series.name].split(series)
             shape = self.shapes[series.name]
@@ -249,11 +224,11 @@ class Refit:
     options: Sequential
     plan: SynthesisPlan
     forms: Mapping[str, Form]
-    shapes: Mapping[str, Shape]
-    training: Scene
+    shapes: Mapping[str, fitting_records.Shape]
+    training: fitting_records.Scene
     weights: Floats | None
-    strata: Strata
-    units: SampledUnits | None = None
+    strata: fitting_records.Strata
+    units: fitting_records.SampledUnits | None = None
 
     def chains(self, stream: Stream, *, progress: bool = False) -> list[Chain]:
         """Fit one chain a stratum; columns are fitted in parallel, each with a random stream of its own."""
@@ -263,7 +238,7 @@ class Refit:
             weights = self.weights if rows is None or self.weights is None else self.weights[rows]
             own = stream.child(f"stratum {number}") if len(self.strata.rows) > 1 else stream
             times = None if self.units is None else self.units.drawn_again(rows, own("bootstrap"))
-            fitting = Fitting(
+            fitting = fitting_records.Fitting(
                 self.forms,
                 self.shapes,
                 weights,
@@ -277,24 +252,33 @@ class Refit:
                 for step in self.plan.steps
                 if not isinstance(step.method, Keep | Stratum)
             ]
-        # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
-        with (
-            one_thread(),
-            ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
-        ):
-            work = pool.map(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
-            fitted = list(track(work, total=len(jobs), description="Fitting columns", progress=progress))
+        work = in_threads(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
+        fitted = list(track(work, total=len(jobs), description="Fitting columns", progress=progress))
         return [tuple(step for at, step in fitted if at == number) for number in range(len(self.strata.rows))]
 
 
-def _code_predictors(plan: SynthesisPlan, training: Scene) -> None:
+def _drawn_weight(
+    options: Sequential, weight: pl.Series | None
+) -> tuple[tuple[str, float] | None, tuple[str, float] | None]:
+    """The sum of weights that are made anew, and the least of those that are drawn as a column; with their name."""
+    if weight is None or options.weights not in ("regenerate", "synthesize"):
+        return None, None
+    numbers = weight.cast(pl.Float64)
+    if options.weights == "regenerate":
+        return (weight.name, float(numbers.sum())), None
+    return None, (weight.name, float(numbers.min()))  # type: ignore[arg-type]
+
+
+def _code_predictors(plan: SynthesisPlan, training: fitting_records.Scene) -> None:
     """Learn how trees see each predictor once, before threads share it; synthetic values are coded alike."""
     for name in {name for step in plan.steps for name in step.predictors}:
         for part in training.parts[name]:
             _ = part.codes
 
 
-def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
+def _fitted_step(
+    entry: ColumnPlan, training: fitting_records.Scene, fitting: fitting_records.Fitting
+) -> Step:
     if isinstance(entry.method, Passive):
         name = entry.name
         return PassiveStep(name, entry.method.expression, fitting.forms[name], fitting.shapes[name])
@@ -308,8 +292,8 @@ def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
 def _as_used(
     plan: SynthesisPlan,
     chains: Sequence[Chain],
-    training: Scene,
-    strata: Strata,
+    training: fitting_records.Scene,
+    strata: fitting_records.Strata,
     private: tuple[int, DifferentialPrivacy] | None,
 ) -> SynthesisPlan:
     """Take out predictors that no fit could use, and add what the fits have to say."""
@@ -356,7 +340,7 @@ def _combining_rule(plan: SynthesisPlan, partial: bool) -> str:
     if partial:
         return "partial"
     # Weights that are all the same change nothing, and the rule is that of a file without.
-    if plan.settings.get("design_effect", 1.0) > SAME_WEIGHTS:
+    if plan.settings.get("design_effect", 1.0) > fitting_records.SAME_WEIGHTS:
         return "bootstrap" if plan.settings.get("proper") == "bootstrap" else "pseudo-likelihood"
     return "proper" if plan.settings.get("proper") else "simple"
 
@@ -415,12 +399,7 @@ class FittedUnits(Fitted):
             others = _fitted(
                 settings[1], parts.others, known, weighted, stream.child("others"), progress=progress
             )
-        weight, least = None, None
-        name = data.roles.weight
-        if name and options.weights == "regenerate":
-            weight = (name, float(frame[name].cast(pl.Float64).sum()))
-        if name and options.weights == "synthesize":
-            least = (name, float(frame[name].cast(pl.Float64).min()))  # type: ignore[arg-type]
+        weight, least = _drawn_weight(options, frame[data.roles.weight] if data.roles.weight else None)
         columns = [*(() if weight is None else (weight[0],)), unit.column, *parts.copies, *base.columns]
         shown = [name for name in data.columns if name in columns]
         return cls(
@@ -448,7 +427,7 @@ class FittedUnits(Fitted):
         if self.weight is not None:
             name, total = self.weight
             table = table.with_columns(pl.lit(total / table.height).alias(name))
-        return table if self.least_weight is None else above_zero(table, *self.least_weight)
+        return table if self.least_weight is None else fitting_records.above_zero(table, *self.least_weight)
 
     def _homes(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw units; of the last ones those whose records still fit."""
@@ -487,14 +466,14 @@ def planned(
     options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame
 ) -> tuple[SynthesisPlan, Divided, tuple[Sequential, Sequential]]:
     """Plan the synthesis of whole units: all that was asked, the file taken apart, and how each part is done."""
-    base = base_plan(options, unit, data, frame)
+    base = whole_units.base_plan(options, unit, data, frame)
     out = left_out_of(options, data)
     numbers = (unit.column, *(name for name in copies_of(frame, unit.column) if name not in out))
     columns = tuple(name for name in data.columns if name in numbers or name in base.columns)
-    parts = divided(options, unit, data, frame, columns)
-    check_whole_units(options, base, parts)
-    homes = options_of_homes(options, parts, base.order, columns)
-    return base, parts, (homes, options_of_others(options, parts, base.order, columns))
+    parts = whole_units.divided(options, unit, data, frame, columns)
+    whole_units.check_whole_units(options, base, parts)
+    homes = whole_units.options_of_homes(options, parts, base.order, columns)
+    return base, parts, (homes, whole_units.options_of_others(options, parts, base.order, columns))
 
 
 def plan_units(options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame) -> SynthesisPlan:
@@ -522,7 +501,7 @@ def _fitted(
         forms,
         data,
         frame,
-        weights=fit_weights(options, data, frame),
+        weights=fitting_records.fit_weights(options, data, frame),
         stream=stream,
         progress=progress,
     )

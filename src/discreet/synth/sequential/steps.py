@@ -110,13 +110,8 @@ class ModelStep(Step):
         series = _spread(self.form.joined(drawn), free)
         for number, rule in enumerate(self.rules):
             value = rule.typed(self.name, series.dtype)
-            series = (
-                pl.select(
-                    pl.when(pl.Series(hit == number)).then(pl.lit(value).first()).otherwise(pl.lit(series))
-                )
-                .to_series()
-                .rename(self.name)
-            )
+            given = pl.when(pl.Series(hit == number)).then(pl.lit(value).first()).otherwise(pl.lit(series))
+            series = pl.select(given).to_series().rename(self.name)
         parts = self.form.split(series)
         scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(self.shape, parts, strict=True)))
 

@@ -12,49 +12,14 @@ import polars as pl
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import Form, NumberForm, columns_named
+from discreet.synth.column_forms import Form, NumberForm, check_named, columns_named
+from discreet.synth.methods import observed_values
 from discreet.synth.methods.glm_methods import Binomial
 from discreet.synth.methods.joint_methods import SurvivalTree
 from discreet.synth.methods.method import JointMethod, Method
-from discreet.synth.methods.observed_values import (
-    Collinear,
-    Constant,
-    Keep,
-    Near,
-    Nested,
-    Passive,
-    Stratum,
-    drawn_alone,
-)
+from discreet.synth.methods.observed_values import Constant, Keep, Near, Passive, Stratum
+from discreet.synth.sequential import method_choice, plan_checks, synthesis_plan
 from discreet.synth.sequential.fitting_records import design_effect, some_are_small, weight_notes, weight_use
-from discreet.synth.sequential.method_choice import (
-    check_options,
-    collinear_pairs,
-    column_forms,
-    method_of,
-    named_method,
-    names_in,
-)
-from discreet.synth.sequential.plan_checks import (
-    check_columns,
-    check_constraints,
-    check_epsilon,
-    check_event,
-    check_joint,
-    check_names,
-    check_rules,
-    constraint_breaks,
-    rule_breaks,
-    step_notes,
-    unit_notes,
-)
-from discreet.synth.sequential.synthesis_plan import (
-    ColumnPlan,
-    Rule,
-    SynthesisPlan,
-    needed_before,
-    read_rules,
-)
 from discreet.synth.smoothing import SMOOTHINGS
 
 if TYPE_CHECKING:
@@ -62,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
-_NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
+_NO_PREDICTOR = (Constant, Stratum, observed_values.Nested, observed_values.Collinear)
 
 
 def plan_synthesis(
@@ -71,34 +36,34 @@ def plan_synthesis(
     frame: pl.DataFrame,
     *,
     known: Mapping[str, pl.Series] | None = None,
-) -> tuple[SynthesisPlan, dict[str, Form]]:
+) -> tuple[synthesis_plan.SynthesisPlan, dict[str, Form]]:
     """Check what was asked for against the data and decide everything before anything is fitted.
 
     ``known`` are all values that a column may have where ``frame`` has only some of them.
     """
-    rules = read_rules(options.rules)
-    check_options(options)
+    rules = synthesis_plan.read_rules(options.rules)
+    method_choice.check_options(options)
     left_out = left_out_of(options, data)
     columns = tuple(name for name in data.columns if name not in left_out)
-    check_names(options, rules, columns, left_out)
-    check_columns(columns, left_out)
+    plan_checks.check_names(options, rules, columns, left_out)
+    plan_checks.check_columns(columns, left_out)
     if frame.height < 2:
         raise ParameterError(f"A synthesis needs at least two records; the file has {frame.height}.")
-    forms = column_forms(options, data, columns_named(frame, columns), rules, known or {})
+    forms = method_choice.column_forms(options, data, columns_named(frame, columns), rules, known or {})
     strata = _strata(options, data, columns)
     events = _events(options, frame)
-    check_constraints(options, frame, columns)
+    plan_checks.check_constraints(options, frame, columns)
     order = _visit_sequence(options, data, frame, forms=forms, columns=columns, events=tuple(events))
     for event in events:
-        check_event(frame[event])
+        plan_checks.check_event(frame[event])
     methods = {
         name: _method(options, name, forms[name], frame[name]) for name in columns if name not in events
     }
     methods |= {name: Stratum() for name in strata}
     methods |= _constants(frame, methods)
-    methods |= collinear_pairs(options, frame, forms, methods, order)
-    check_joint(methods, order)
-    check_epsilon(options, methods, data, frame, strata=strata, weights=weight_use(options, data))
+    methods |= method_choice.collinear_pairs(options, frame, forms, methods, order)
+    plan_checks.check_joint(methods, order)
+    plan_checks.check_epsilon(options, methods, data, frame, strata=strata, weights=weight_use(options, data))
     allowed = predictor_sets(options, columns)
     steps = _passive_needs(
         _steps(
@@ -113,17 +78,17 @@ def plan_synthesis(
         ),
         frame.schema,
     )
-    check_rules(rules, steps, frame)
-    plan = SynthesisPlan(
+    plan_checks.check_rules(rules, steps, frame)
+    plan = synthesis_plan.SynthesisPlan(
         columns=columns,
         steps=tuple(steps),
         rows=frame.height,
         left_out=left_out,
         warnings=(
-            *step_notes(steps, frame, forms, rules),
-            *unit_notes(options, data, frame, columns),
-            *rule_breaks(rules, frame),
-            *constraint_breaks(options, frame),
+            *plan_checks.step_notes(steps, frame, forms, rules),
+            *plan_checks.unit_notes(options, data, frame, columns),
+            *plan_checks.rule_breaks(rules, frame),
+            *plan_checks.constraint_breaks(options, frame),
             *weight_notes(options, data, frame, strata),
         ),
         settings={
@@ -139,11 +104,9 @@ def plan_synthesis(
 def left_out_of(options: Sequential, data: Microdata) -> dict[str, str]:
     """Name the columns that the synthetic file will not have, and why."""
     named = set(options.method) if isinstance(options.method, Mapping) else set()
-    reasons = {}
-    for name in names_in(options.leave_out, "leave_out"):
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under leave_out.")
-        reasons[name] = "as asked for"
+    asked = method_choice.names_in(options.leave_out, "leave_out")
+    check_named({"leave_out": asked}, data.columns)
+    reasons = dict.fromkeys(asked, "as asked for")
     for name in data.roles.identifiers:
         if name not in named:
             reasons.setdefault(name, "an identifier")
@@ -160,10 +123,9 @@ def left_out_of(options: Sequential, data: Microdata) -> dict[str, str]:
 
 
 def _strata(options: Sequential, data: Microdata, columns: Sequence[str]) -> tuple[str, ...]:
-    strata = names_in(options.strata, "strata")
+    strata = method_choice.names_in(options.strata, "strata")
     for name in strata:
-        if name not in columns:
-            raise ColumnError(f"{unknown_name(name, columns)} It was named under strata.")
+        check_named({"strata": (name,)}, columns)
         if isinstance(options.method, Mapping) and name in options.method:
             raise ParameterError(
                 f"Column '{name}' is a stratum, whose value is known before a record is drawn. Take it out of "
@@ -189,12 +151,11 @@ def _visit_sequence(
         from discreet.synth.sequential.visit_sequence import choose_order, in_order
 
         chosen = choose_order(data, by=asked, columns=visited, forms=forms, frame=frame).order
-        needs = needed_before(options, frame.schema, events)
+        needs = synthesis_plan.needed_before(options, frame.schema, events)
         return in_order(_weight_last(list(chosen), data), needs)
     named = list(asked)
     for name in named:
-        if name not in columns:
-            raise ColumnError(f"{unknown_name(name, columns)} It was named under visit_sequence.")
+        check_named({"visit_sequence": (name,)}, columns)
         if name in events:
             raise ParameterError(
                 f"'{name}' is the event of a survival time and is drawn together with it. Take it out of "
@@ -203,7 +164,7 @@ def _visit_sequence(
     twice = [name for name in named if named.count(name) > 1]
     if twice:
         raise ColumnError(f"Column '{twice[0]}' stands twice in visit_sequence. Name it once.")
-    given = names_in(options.strata, "strata")
+    given = method_choice.names_in(options.strata, "strata")
     absent = [name for name in visited if name not in (*named, *given) and not _is_kept(options, name)]
     if absent:
         raise ColumnError(
@@ -230,8 +191,8 @@ def _method(options: Sequential, name: str, form: Form, series: pl.Series) -> Me
         return Binomial(of=options.denominators[name])
     if options.events and name in options.events:
         _check_one_method(options, name, SurvivalTree, "events")
-        return named_method(options, SurvivalTree.name)
-    return method_of(options, name, form, series)
+        return method_choice.named_method(options, SurvivalTree.name)
+    return method_choice.method_of(options, name, form, series)
 
 
 def _check_one_method(options: Sequential, name: str, kind: type[Method], setting: str) -> None:
@@ -261,12 +222,11 @@ def predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tup
         return None
     if isinstance(given, Mapping):
         given = {
-            name: names_in(predictors, f"predictor_matrix of '{name}'") for name, predictors in given.items()
+            name: method_choice.names_in(predictors, f"predictor_matrix of '{name}'")
+            for name, predictors in given.items()
         }
         for name, predictors in given.items():
-            for wanted in (name, *predictors):
-                if wanted not in columns:
-                    raise ColumnError(f"{unknown_name(wanted, columns)} It was named under predictor_matrix.")
+            check_named({"predictor_matrix": (name, *predictors)}, columns)
             if name in predictors:
                 raise ParameterError(f"predictor_matrix lets column '{name}' predict itself. Take it out.")
         return given
@@ -293,20 +253,20 @@ def _steps(
     methods: Mapping[str, Method],
     *,
     allowed: Mapping[str, tuple[str, ...]] | None,
-    rules: Mapping[str, tuple[Rule, ...]],
+    rules: Mapping[str, tuple[synthesis_plan.Rule, ...]],
     events: Mapping[str, str],
     forms: Mapping[str, Form],
     strata_predict: bool,
-) -> list[ColumnPlan]:
+) -> list[synthesis_plan.ColumnPlan]:
     silent = tuple(kind for kind in _NO_PREDICTOR if not (strata_predict and kind is Stratum))
     first = [name for name in order if isinstance(methods[name], Keep | Stratum)]
     joint = [name for name in order if methods[name].name in ("catall", "ipf")]
     if joint and any(isinstance(methods[name], Keep) for name in first):
         raise ParameterError("A joint table (catall, ipf) cannot be drawn for records that are partly kept.")
     rest = [name for name in order if name not in first and name not in joint]
-    steps = [ColumnPlan(name, methods[name]) for name in first]
+    steps = [synthesis_plan.ColumnPlan(name, methods[name]) for name in first]
     if joint:
-        steps.append(ColumnPlan(joint[0], methods[joint[0]], with_columns=tuple(joint[1:])))
+        steps.append(synthesis_plan.ColumnPlan(joint[0], methods[joint[0]], with_columns=tuple(joint[1:])))
     usable = [name for name in (*first, *joint) if not isinstance(methods[name], silent)]
     if not joint and not rest:
         raise ParameterError(
@@ -317,11 +277,11 @@ def _steps(
         with_columns = tuple(event for event, time in events.items() if time == name)
         predictors = _predictors_of(name, method, usable, allowed, order=order)
         if method.needs_predictors and not predictors and not isinstance(method, JointMethod | Near):
-            method = drawn_alone(method)
+            method = observed_values.drawn_alone(method)
         if not method.needs_predictors:
             predictors = ()
         steps.append(
-            ColumnPlan(
+            synthesis_plan.ColumnPlan(
                 name,
                 method,
                 predictors,
@@ -402,7 +362,9 @@ def _events(options: Sequential, frame: pl.DataFrame) -> dict[str, str]:
     return events
 
 
-def _passive_needs(steps: Sequence[ColumnPlan], schema: Mapping[str, Any]) -> list[ColumnPlan]:
+def _passive_needs(
+    steps: Sequence[synthesis_plan.ColumnPlan], schema: Mapping[str, Any]
+) -> list[synthesis_plan.ColumnPlan]:
     """Put the columns that an expression speaks of as predictors of a passive column, and check their order."""
     place = {name: at for at, step in enumerate(steps) for name in (step.name, *step.with_columns)}
     done = []

@@ -22,7 +22,8 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import check
 from discreet.core.randomness import Seed, generator
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import CategoryForm, Form, NumberForm, Variable, columns_named, is_numeric
+from discreet.synth import column_forms
+from discreet.synth.column_forms import Form
 from discreet.synth.sequential.method_choice import names_in
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
@@ -129,7 +130,7 @@ def choose_order(
     asked = None if columns is None else names_in(columns, "columns")
     names = [c for c in data.columns if c not in hidden] if asked is None else list(asked)
     _check_places(data, names, fixed_first, fixed_last)
-    table = engine.collect(data, names) if frame is None else columns_named(frame, names)
+    table = engine.collect(data, names) if frame is None else column_forms.columns_named(frame, names)
     links = Associations.of(table, forms)
     constant = [name for name in names if links.is_constant(name)]
     free = [name for name in names if name not in (*fixed_first, *fixed_last, *constant)]
@@ -143,10 +144,11 @@ def choose_order(
         chosen, rows = _by_levels(table, free)
     else:
         information = (
-            mutual_information_matrix(columns_named(table, free), forms) if free else np.zeros((0, 0))
+            mutual_information_matrix(column_forms.columns_named(table, free), forms)
+            if free
+            else np.zeros((0, 0))
         )
-        walk = _tree_walk if by == "dependence-tree" else _greedy
-        chosen, rows = walk(information, free)
+        chosen, rows = _by_information(information, free, tree=by == "dependence-tree")
     first = [*constant, *(name for name in fixed_first if name not in constant)]
     order = (*first, *chosen, *(name for name in fixed_last if name not in constant))
     blocks = links.blocks([name for name in names if name not in constant], block_threshold)
@@ -173,16 +175,12 @@ def in_order(order: Sequence[str], edges: Mapping[str, Collection[str]]) -> list
 
 
 def _check_places(data: Microdata, names: Sequence[str], first: Sequence[str], last: Sequence[str]) -> None:
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under columns.")
+    column_forms.check_named({"columns": names}, data.columns)
     for setting, given in (("columns", names), ("fixed_first", first), ("fixed_last", last)):
         twice = next((name for name in given if list(given).count(name) > 1), None)
         if twice is not None:
             raise ColumnError(f"Column '{twice}' stands twice in {setting}. Name it once.")
-    for name in (*first, *last):
-        if name not in names:
-            raise ColumnError(f"{unknown_name(name, names)} It was named under fixed_first or fixed_last.")
+    column_forms.check_named({"fixed_first or fixed_last": (*first, *last)}, names)
     both = [name for name in first if name in last]
     if both:
         raise ParameterError(f"Column '{both[0]}' is in fixed_first and in fixed_last. Decide for one.")
@@ -216,8 +214,10 @@ def _backward(
 
 
 def _by_levels(table: pl.DataFrame, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    levels = {name: _fineness(table[name]) for name in free}
-    late = {name: _is_category(table[name]) and levels[name] > _MANY_LEVELS for name in free}
+    numeric = {name: column_forms.is_numeric(table.schema[name]) for name in free}
+    distinct = {name: table[name].n_unique() for name in free}
+    levels = {name: min(n, _MANY_VALUES) if numeric[name] else n for name, n in distinct.items()}
+    late = {name: not numeric[name] and levels[name] > _MANY_LEVELS for name in free}
     order = sorted(free, key=lambda name: (late[name], levels[name], free.index(name)))
     return order, [
         {"step": at + 1, "column": name, "levels": levels[name], "chosen": True}
@@ -225,61 +225,33 @@ def _by_levels(table: pl.DataFrame, free: Sequence[str]) -> tuple[list[str], lis
     ]
 
 
-def _is_category(column: pl.Series) -> bool:
-    return not (column.dtype.is_numeric() or column.dtype.is_temporal())
+def _by_information(
+    information: Floats, free: Sequence[str], *, tree: bool
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Start with the most connected column and add the one with the strongest link to those already there.
 
-
-def _fineness(column: pl.Series) -> int:
-    levels = column.n_unique()
-    return min(levels, _MANY_VALUES) if column.dtype.is_numeric() or column.dtype.is_temporal() else levels
-
-
-def _tree_walk(information: Floats, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Build the maximal dependence tree by growing it from its most connected column, strongest link first."""
+    Along a ``tree`` that is the link to one of them, which makes the maximal dependence tree; otherwise the links to
+    all of them are added up.
+    """
     if len(free) < 2:
         return list(free), []
-    start = int(information.sum(axis=1).argmax())
-    there, rows = (
-        [start],
-        [{"step": 1, "column": free[start], "information": None, "parent": None, "chosen": True}],
-    )
-    reach, parent = information[start].copy(), np.full(len(free), start)
-    reach[start] = -1.0
-    while len(there) < len(free):
-        best = int(reach.argmax())
-        rows.append(
-            {
-                "step": len(there) + 1,
-                "column": free[best],
-                "information": float(reach[best]),
-                "parent": free[int(parent[best])],
-                "chosen": True,
-            }
-        )
-        there.append(best)
-        nearer = information[best] > reach
-        nearer[there] = False
-        reach[nearer], parent[nearer] = information[best][nearer], best
-        reach[best] = -1.0
-    return [free[at] for at in there], rows
 
+    def row(column: int, link: float | None, parent: str | None) -> dict[str, Any]:
+        told = {"step": len(there), "column": free[column], "information": link}
+        return told | ({"parent": parent} if tree else {}) | {"chosen": True}
 
-def _greedy(information: Floats, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Add the column about which those already there say most, all together."""
-    if len(free) < 2:
-        return list(free), []
-    start = int(information.sum(axis=1).argmax())
-    there, rows = [start], [{"step": 1, "column": free[start], "information": None, "chosen": True}]
-    total = information[start].copy()
-    total[start] = -np.inf
+    there = [int(information.sum(axis=1).argmax())]
+    rows = [row(there[0], None, None)]
+    links, parent = information[there[0]].copy(), np.full(len(free), there[0])
+    links[there] = -np.inf
     while len(there) < len(free):
-        best = int(total.argmax())
-        rows.append(
-            {"step": len(there) + 1, "column": free[best], "information": float(total[best]), "chosen": True}
-        )
+        best = int(links.argmax())
         there.append(best)
-        total += information[best]
-        total[there] = -np.inf
+        rows.append(row(best, float(links[best]), free[int(parent[best])]))
+        nearer = information[best] > links
+        parent[nearer] = best
+        links = np.maximum(links, information[best]) if tree else links + information[best]
+        links[there] = -np.inf
     return [free[at] for at in there], rows
 
 
@@ -348,23 +320,15 @@ class Explained:
         }[criterion]
 
 
+@dataclass(frozen=True, eq=False)
 class Associations:
     """The correlations of all columns, categories as indicators of their most frequent levels."""
 
-    def __init__(
-        self,
-        correlation: Floats,
-        owner: Sequence[str],
-        rows: int,
-        *,
-        constant: set[str],
-        shortened: tuple[str, ...],
-    ) -> None:
-        self.correlation = correlation
-        self.owner = np.array(owner)
-        self.rows = rows
-        self.constant = constant
-        self.shortened = shortened
+    correlation: Floats
+    owner: npt.NDArray[np.str_]
+    rows: int
+    constant: set[str]
+    shortened: tuple[str, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -401,8 +365,8 @@ class Associations:
                 np.column_stack([column.part(rows) for column in columns]) if columns else np.empty((0, 0))
             )
             correlation += block.T @ block / table.height
-        owner = [column.owner for column in columns]
-        return cls(correlation, owner, table.height, constant=constant, shortened=tuple(shortened))
+        owner = np.array([column.owner for column in columns])
+        return cls(correlation, owner, table.height, constant, tuple(shortened))
 
     def is_constant(self, name: str) -> bool:
         """Whether a column has one value only."""
@@ -473,9 +437,9 @@ def mutual_information_matrix(table: pl.DataFrame, forms: Mapping[str, Form] | N
 
 
 def _form(series: pl.Series) -> Form:
-    if is_numeric(series.dtype):
-        return NumberForm.of(series)
-    return CategoryForm.of(series)
+    if column_forms.is_numeric(series.dtype):
+        return column_forms.NumberForm.of(series)
+    return column_forms.CategoryForm.of(series)
 
 
 @dataclass(frozen=True)
@@ -483,7 +447,7 @@ class _Column:
     """A number, or the indicator of one level, to be brought to mean 0 and standard deviation 1."""
 
     owner: str
-    variable: Variable
+    variable: column_forms.Variable
     level: int | None
     mean: float
     spread: float
@@ -493,7 +457,7 @@ class _Column:
         return ((values if self.level is None else values == self.level) - self.mean) / self.spread
 
 
-def _standardized(name: str, variable: Variable) -> tuple[list[_Column], bool]:
+def _standardized(name: str, variable: column_forms.Variable) -> tuple[list[_Column], bool]:
     """Make the columns of one variable that vary; say whether some levels are left out."""
     if variable.is_number:
         mean, spread = float(variable.values.mean()), float(variable.values.std())

@@ -21,7 +21,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import columns_named
+from discreet.synth.column_forms import columns_named, listed
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.methods.observed_values import Collinear, Keep
 from discreet.synth.saved_models import stored
@@ -278,7 +278,7 @@ def check_whole_units(options: Sequential, base: SynthesisPlan, parts: Divided) 
 def base_plan(options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame) -> SynthesisPlan:
     """Plan the synthesis without the numbers of the units, record by record; it checks all that was asked."""
     numbers = (unit.column, *copies_of(frame, unit.column))
-    gone = (options.leave_out,) if isinstance(options.leave_out, str) else tuple(options.leave_out or ())
+    gone = listed(options.leave_out)
     asked = options.visit_sequence
     if not isinstance(asked, str) and asked is not None:
         asked = tuple(name for name in asked if name not in numbers)
@@ -435,7 +435,7 @@ def units_left_out(data: Microdata, frame: pl.DataFrame | None, without: Collect
 
 def candidates(options: Sequential, data: Microdata) -> list[str]:
     """Name the columns that may say which records belong together."""
-    gone = (options.leave_out,) if isinstance(options.leave_out, str) else tuple(options.leave_out or ())
+    gone = listed(options.leave_out)
     named = options.method if isinstance(options.method, Mapping) else ()
     out = {*gone, *named, *data.roles.identifiers, data.roles.weight}
     return [name for name in data.columns if name not in out]

@@ -69,7 +69,7 @@ def dependence(forest: Forest, one: int, other: int) -> float:
     if not joint.total:
         return 0.0
     total = float(joint.total)
-    beside = [_nearest_subs(joint, 0, len(x.whole)), _nearest_subs(joint, 1, len(y.whole))]
+    beside = [_nearest_subs(joint, 0), _nearest_subs(joint, 1)]
     here = np.arange(1, len(joint.whole))
     n_x, n_y = x.shown[beside[0][here]], y.shown[beside[1][here]]
     large = (n_x >= _LEAST_COUNT) & (n_y >= _LEAST_COUNT)
@@ -86,7 +86,7 @@ def dependence(forest: Forest, one: int, other: int) -> float:
     return (score + missing) / (weight + missing) if weight + missing > 0 else 0.0
 
 
-def _nearest_subs(joint: Tree, place: int, sub_nodes: int) -> Integers:
+def _nearest_subs(joint: Tree, place: int) -> Integers:
     """Find for every node the node of one column that it lies in: its own, or that of the nearest node above."""
     # The trees of one column stand behind one another, as the two-column tree was grown on them.
     found = joint.subs[:, place].copy()

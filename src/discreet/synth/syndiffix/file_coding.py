@@ -9,7 +9,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
 from discreet.core.files.untrusted import parsed_json
@@ -28,12 +28,11 @@ from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.column_forms import as_numbers, decimals_of, from_numbers
+from discreet.synth import column_forms, whole_records
 from discreet.synth.saved_models import stored
 from discreet.synth.syndiffix.column_clusters import stitched
 from discreet.synth.syndiffix.hashing import SHORTEST_SALT, hashed
 from discreet.synth.syndiffix.range_forest import Anonymizing, Forest, Persons
-from discreet.synth.whole_records import columns_of
 
 if TYPE_CHECKING:
     from discreet.synth.syndiffix.syndiffix import SynDiffix
@@ -81,49 +80,31 @@ def prepared(
     """Code the columns, find the persons, read the salt and open the forest; nothing is grown yet."""
     require_microdata(data)
     frame = engine.collect(data)
-    person = _named(options.person) or ((data.roles.person,) if data.roles.person else ())
+    person = column_forms.listed(options.person) or ((data.roles.person,) if data.roles.person else ())
     names, left_out = _columns(options, data, frame, person, columns)
     if frame.height == 0:
         raise ParameterError("There are no records to synthesize from.")
     made = [coded(frame[name]) for name in names]
-    values = [numbers for _, numbers, _ in made]
+    codings, values, levels = (list(own) for own in zip(*made, strict=True))
     salt = salt_of_file(options.salt) if options.salt is not None else salt_of_seed(seed)
     if options.salt is not None:
         found = {
-            name: (numbers, [] if levels is None else levels.to_list())
-            for name, (_, numbers, levels) in zip(names, made, strict=True)
+            name: (numbers, [] if texts is None else texts.to_list())
+            for name, numbers, texts in zip(names, values, levels, strict=True)
         }
         bind(options.salt, fingerprints(salt, found), new_release=options.new_release)
-    settings = Anonymizing(
-        salt,
-        low_threshold=options.low_threshold,
-        low_mean_gap=options.low_mean_gap,
-        suppress_sd=options.suppress_sd if options.noise else 0.0,
-        layer_noise_sd=options.layer_noise_sd if options.noise else 0.0,
-        outliers=_interval(options.outliers),
-        top=_interval(options.top),
-        singularity_low_threshold=options.singularity_low_threshold,
-        range_low_threshold=options.range_low_threshold,
-        precision_limit_depth=options.precision_limit_depth,
-        precision_limit_row_fraction=options.precision_limit_row_fraction,
-    )
-    safe = set(_named(options.value_safe_columns))
+    given = {one.name: getattr(options, one.name) for one in fields(Anonymizing) if one.name != "salt"}
+    given |= {name: tuple(int(end) for end in given[name]) for name in ("outliers", "top")}
+    settings = Anonymizing(salt, **given)
+    settings = settings if options.noise else settings.without_noise()
+    safe = set(column_forms.listed(options.value_safe_columns))
     forest = Forest(values, names, _persons(frame, person), settings, safe=[name in safe for name in names])
     # Another salt is other noise, and so another table of the same people.
     contents = {
         name: digest_of(salt, name.encode(), numbers.tobytes())
         for name, numbers in zip(names, values, strict=True)
     }
-    codings = [coding for coding, _, _ in made]
-    return Prepared(frame, names, codings, [levels for _, _, levels in made], forest, left_out, contents)
-
-
-def _named(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names or ())
-
-
-def _interval(ends: Sequence[int]) -> tuple[int, int]:
-    return int(ends[0]), int(ends[1])
+    return Prepared(frame, names, codings, levels, forest, left_out, contents)
 
 
 def _columns(
@@ -133,16 +114,14 @@ def _columns(
     person: Sequence[str],
     columns: Sequence[str] | None,
 ) -> tuple[list[str], dict[str, str]]:
-    asked = _named(columns if columns is not None else options.columns)
-    for setting, named in (
-        ("columns", asked),
-        ("person", person),
-        ("value_safe_columns", _named(options.value_safe_columns)),
-        ("target", _named(options.target)),
-    ):
-        for name in named:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    asked = column_forms.listed(columns if columns is not None else options.columns)
+    named = {
+        "columns": asked,
+        "person": person,
+        "value_safe_columns": column_forms.listed(options.value_safe_columns),
+        "target": column_forms.listed(options.target),
+    }
+    column_forms.check_named(named, data.columns)
     both = [name for name in asked if name in person]
     if both:
         raise ColumnError(
@@ -150,7 +129,7 @@ def _columns(
         )
     if asked:
         return list(dict.fromkeys(asked)), {}
-    names, left_out = columns_of(data, list(person) or None, frame=frame)
+    names, left_out = whole_records.columns_of(data, list(person) or None, frame=frame)
     left_out |= dict.fromkeys(person, "it says whose record it is")
     names = [name for name in names if name not in person]
     if not names:
@@ -174,9 +153,7 @@ def _persons(frame: pl.DataFrame, person: Sequence[str]) -> Persons:
             raise ColumnError(f"Column '{name}' names persons and is missing in every record.")
         texts = canonical_text(levels.cast(pl.String) if levels.dtype == pl.Categorical else levels)
         hashes.append(np.array([hashed(f"{name}:{text}") for text in texts.to_list()], dtype=np.uint64))
-        places = pl.DataFrame({"person": levels, "at": np.arange(len(levels), dtype=np.int64)})
-        found = own.to_frame().join(places, on="person", how="left", maintain_order="left")["at"]
-        numbers.append(found.fill_null(-1).to_numpy())
+        numbers.append(column_forms.places_among(own, levels).fill_null(-1).to_numpy())
     wide = np.zeros((len(hashes), max(len(own) for own in hashes)), dtype=np.uint64)
     for place, own_hashes in enumerate(hashes):
         wide[place, : len(own_hashes)] = own_hashes
@@ -358,29 +335,27 @@ class Coding:
         values = np.where(missing, 0.0, drawn)
         if self.decimals is not None:
             values = np.round(values, self.decimals) + 0.0
-        return from_numbers(values, missing, self.dtype, self.name)
+        return column_forms.from_numbers(values, missing, self.dtype, self.name)
 
     def _as_time(self, drawn: Floats, missing: Any) -> pl.Series:
         seconds: Floats = np.round(np.where(missing, 0.0, drawn)).astype(np.float64)
         if self.dtype == pl.Date:
             days = np.floor((seconds + _UNIX) / _DAY).astype(np.float64)
-            return from_numbers(days, missing, self.dtype, self.name)
+            return column_forms.from_numbers(days, missing, self.dtype, self.name)
         since = _UNIX if isinstance(self.dtype, pl.Datetime) else 0
-        return from_numbers((seconds + since) * _ticks(self.dtype), missing, self.dtype, self.name)
+        return column_forms.from_numbers(
+            (seconds + since) * _ticks(self.dtype), missing, self.dtype, self.name
+        )
 
     def _as_text(self, drawn: Floats, low: Floats, high: Floats, missing: Any) -> pl.Series:
         codes = np.floor(drawn).astype(np.int64)
         known = pl.DataFrame(
-            {"code": list(self.texts), "text": list(self.texts.values())},
-            schema={"code": pl.Int64, "text": pl.String},
+            list(self.texts.items()), schema={"code": pl.Int64, "text": pl.String}, orient="row"
         )
         begun = pl.DataFrame(
-            {
-                "low": [low for low, _ in self.beginnings],
-                "high": [high for _, high in self.beginnings],
-                "begin": list(self.beginnings.values()),
-            },
+            [(*ends, text) for ends, text in self.beginnings.items()],
             schema={"low": pl.Float64, "high": pl.Float64, "begin": pl.String},
+            orient="row",
         )
         found = (
             pl.DataFrame({"code": codes, "low": low, "high": high})
@@ -405,7 +380,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
     if dtype.is_temporal():
         return _finished(Coding(name, dtype, "time", 0.0, 0), _seconds(series), None)
     if dtype.is_numeric():
-        numbers = as_numbers(series)
+        numbers = column_forms.as_numbers(series)
         bad = int(numbers.is_infinite().sum()) + int((numbers.abs() > _LARGEST).sum()) * dtype.is_integer()
         if bad:
             raise ColumnError(
@@ -413,7 +388,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
                 "Make them missing, or leave the column out."
             )
         there = numbers.drop_nulls().to_numpy()
-        places = 0 if dtype.is_integer() else decimals_of(there, single=dtype == pl.Float32)
+        places = 0 if dtype.is_integer() else column_forms.decimals_of(there, single=dtype == pl.Float32)
         return _finished(Coding(name, dtype, "number", 0.0, places), numbers, None)
     if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
         raise ColumnError(
@@ -421,8 +396,7 @@ def coded(series: pl.Series) -> tuple[Coding, Floats, pl.Series | None]:
         )
     plain = series.rename("text").cast(pl.String)
     levels = plain.drop_nulls().unique().sort()
-    places_of = pl.DataFrame({"text": levels, "code": np.arange(len(levels), dtype=np.float64)})
-    codes = plain.to_frame().join(places_of, on="text", how="left", maintain_order="left")["code"]
+    codes = column_forms.places_among(plain, levels).cast(pl.Float64)
     return _finished(Coding(name, dtype, "text", 0.0), codes, levels)
 
 

@@ -131,60 +131,40 @@ class Forest:
         values = self.values[column]
         low, high = snap_range(float(values.min()), float(values.max()))
         order = np.argsort(values, kind="stable")
-        width = np.array([high - low])
-        whole, stop, lows, seen_low, seen_high, subs, counts, seeds = self._grow(
-            values[np.newaxis], order, np.array([low]), width, (column,), ()
+        tree = self._grow(values[np.newaxis], order, np.array([low]), np.array([high - low]), (column,), ())
+        root = lowest_root(
+            tree.whole, tree.stop, tree.counts, tree.seeds, self.limits, self.salt, self.steps[0]
         )
-        root = lowest_root(whole, stop, counts, seeds, self.limits, self.salt, self.steps[0])
         if root:
-            part = slice(root, stop[root])
-            inside = order[whole[root, 3] : whole[root, 4]]
-            outside = np.concatenate([order[: whole[root, 3]], order[whole[root, 4] :]])
-            width = width / 2.0 ** whole[root, 2]
-            whole, stop = whole[part].copy(), stop[part] - root
-            whole[:, 0] = np.where(whole[:, 0] >= root, whole[:, 0] - root, -1)
-            whole[0, 0] = -1
-            whole[:, 3:5] -= whole[0, 3]
-            lows, seen_low, seen_high = lows[part], seen_low[part], seen_high[part]
-            subs, counts, seeds = subs[part], counts[part].copy(), seeds[part].copy()
-            order = inside
+            first, last = tree.whole[root, 3:5]
+            tree.cut_down(root)
+            tree.order = order[first:last]
+            outside = np.concatenate([order[:first], order[last:]])
             if len(outside):
-                order = self._folded(column, whole, stop, lows, width, seen_low, seen_high, inside, outside)
+                self._fold(column, tree, outside)
                 count_again(
-                    whole, order, self.persons.of_record, self.persons.hashes, counts, seeds,
-                    self.limits, self.salt, self.steps[0], seen_low, seen_high, self.persons.unseen(),
+                    tree.whole, tree.order, self.persons.of_record, self.persons.hashes, tree.counts, tree.seeds,
+                    self.limits, self.salt, self.steps[0], tree.seen_low, tree.seen_high, self.persons.unseen(),
                 )  # fmt: skip
-        return self._tree(
-            (column,), whole, stop, lows, width, seen_low, seen_high, subs, counts, seeds, order
-        )
+        return self._with_shown((column,), tree)
 
-    def _folded(
-        self,
-        column: int,
-        whole: Array,
-        stop: Array,
-        lows: Floats,
-        width: Floats,
-        seen_low: Floats,
-        seen_high: Floats,
-        inside: Array,
-        outside: Array,
-    ) -> Array:
+    def _fold(self, column: int, tree: Tree, outside: Array) -> None:
         """Count records outside the range with the nearest leaf, and give them a value that it has."""
-        values = self.values[column].copy()
+        whole, values = tree.whole, self.values[column].copy()
         leaves = np.flatnonzero(whole[:, 5] == 1)
-        held = np.array([leaf_for(value, whole, stop, lows, width[0]) for value in values[outside]])
-        values[outside] = np.clip(values[outside], seen_low[held, 0], seen_high[held, 0])
+        held = np.array(
+            [leaf_for(value, whole, tree.stop, tree.lows, tree.width[0]) for value in values[outside]]
+        )
+        values[outside] = np.clip(values[outside], tree.seen_low[held, 0], tree.seen_high[held, 0])
         self.values[column] = values
         self.folded[column] = len(outside)
         sizes = np.zeros(len(whole), dtype=np.int64)
         sizes[leaves] = whole[leaves, 4] - whole[leaves, 3]
         of_row = np.concatenate([np.repeat(leaves, sizes[leaves]), held])
-        order = np.concatenate([inside, outside])[np.argsort(of_row, kind="stable")]
+        tree.order = np.concatenate([tree.order, outside])[np.argsort(of_row, kind="stable")]
         upto = np.concatenate([[0], np.cumsum(sizes + np.bincount(held, minlength=len(whole)))])
         whole[:, 3] = upto[:-1]
-        whole[:, 4] = upto[stop]
-        return order
+        whole[:, 4] = upto[tree.stop]
 
     def _grown(self, key: tuple[int, ...]) -> Tree:
         ones = [self.tree([column]) for column in key]
@@ -192,10 +172,7 @@ class Forest:
         values = np.stack([self.values[column] for column in key])
         low = np.array([one.lows[0, 0] for one in ones])
         width = np.array([one.width[0] for one in ones])
-        order = np.arange(self.rows)
-        grown = self._grow(values, order, low, width, key, subs)
-        whole, stop, lows, seen_low, seen_high, sub, counts, seeds = grown
-        return self._tree(key, whole, stop, lows, width, seen_low, seen_high, sub, counts, seeds, order)
+        return self._with_shown(key, self._grow(values, np.arange(self.rows), low, width, key, subs))
 
     def _grow(
         self,
@@ -205,7 +182,8 @@ class Forest:
         width: Floats,
         key: tuple[int, ...],
         subs: tuple[tuple[int, ...], ...],
-    ) -> Any:
+    ) -> Tree:
+        """Grow a tree that does not know yet which of its counts may be shown."""
         trees = [self.tree(sub) for sub in subs]
         upto = np.cumsum([0, *(len(tree.whole) for tree in trees)]).astype(np.int64)
         stops = [tree.stop + at for tree, at in zip(trees, upto[:-1], strict=True)]
@@ -227,33 +205,20 @@ class Forest:
             all(self.safe[column] for column in key),
             self.persons.unseen(),
         )
-        whole, *others = (table[:number].copy() for table in tables)
-        return whole, stop, *others
+        whole, lows, seen_low, seen_high, sub, counts, seeds = (table[:number].copy() for table in tables)
+        return Tree(whole, stop, lows, width, seen_low, seen_high, sub, counts, seeds, order)
 
-    def _tree(
-        self,
-        key: tuple[int, ...],
-        whole: Array,
-        stop: Array,
-        lows: Floats,
-        width: Floats,
-        seen_low: Floats,
-        seen_high: Floats,
-        subs: Array,
-        counts: Array,
-        seeds: Array,
-        order: Array,
-    ) -> Tree:
+    def _with_shown(self, key: tuple[int, ...], tree: Tree) -> Tree:
         settings = self.settings
-        shown = shown_counts(
-            whole,
-            lows,
-            width,
-            seen_low,
-            seen_high,
-            counts,
-            seeds,
-            order,
+        tree.shown = shown_counts(
+            tree.whole,
+            tree.lows,
+            tree.width,
+            tree.seen_low,
+            tree.seen_high,
+            tree.counts,
+            tree.seeds,
+            tree.order,
             self.persons.of_record,
             self.persons.hashes,
             set_seed(self.names[column] for column in key),
@@ -265,9 +230,9 @@ class Forest:
             self.steps,
         )
         if len(key) == 1 and self.safe[key[0]]:
-            alone = (whole[:, 5] == 1) & (seen_low[:, 0] == seen_high[:, 0])
-            shown = np.where(alone, np.maximum(shown, 1), shown)
-        return Tree(whole, stop, lows, width, seen_low, seen_high, subs, counts, seeds, order, shown)
+            alone = (tree.whole[:, 5] == 1) & (tree.seen_low[:, 0] == tree.seen_high[:, 0])
+            tree.shown = np.where(alone, np.maximum(tree.shown, 1), tree.shown)
+        return tree
 
     def _raw(self, key: tuple[int, ...]) -> dict[str, Any]:
         """Collect the buckets of a tree, on those of the smaller trees."""
@@ -276,25 +241,17 @@ class Forest:
             return tree.raw
         subs = tuple(combinations(key, len(key) - 1)) if len(key) > 1 else ()
         below = [(self.tree(sub), self._raw(sub)) for sub in subs]
-        dims, buckets_before = len(key), 0
-        first, last, depth, weight, hidden = [], [], [], [], []
-        low: list[Floats] = []
-        high: list[Floats] = []
-        for place, (sub, raw) in enumerate(below):
-            first.append(raw["first"] + buckets_before)
-            last.append(raw["last"] + buckets_before)
-            depth.append(sub.whole[:, 2])
-            there = [d for d in range(dims) if d != dims - 1 - place]
-            for own, name in ((low, "low"), (high, "high")):
-                wide = np.zeros((len(raw[name]), dims))
-                wide[:, there] = raw[name]
-                own.append(wide)
-            weight.append(raw["weight"])
-            hidden.append(raw["hidden"])
-            buckets_before += len(raw["low"])
+        dims, before = len(key), 0
         none, nowhere = np.empty(0, dtype=np.int64), np.empty((0, dims))
-        start = np.uint64(salted(self.salt, set_seed(f"pick {self.names[column]}" for column in key)))
-        made = harvest(
+        parts: list[Sequence[Array]] = []
+        for place, (sub, raw) in enumerate(below):
+            ends = np.zeros((2, len(raw["low"]), dims))
+            ends[:, :, [d for d in range(dims) if d != dims - 1 - place]] = raw["low"], raw["high"]
+            first, last = raw["first"] + before, raw["last"] + before
+            parts.append((first, last, sub.whole[:, 2], *ends, raw["weight"], raw["hidden"]))
+            before += len(raw["low"])
+        known = [np.concatenate(own) for own in zip(*parts, strict=True)]
+        number, low, high, about, *of_node = harvest(  # type: ignore[call-arg]
             np.stack([self.values[column] for column in key]),
             tree.order,
             self.persons.of_record,
@@ -307,26 +264,17 @@ class Forest:
             tree.seen_high,
             tree.subs if subs else tree.subs[:, :0],
             tree.shown,
-            np.concatenate(first or [none]),
-            np.concatenate(last or [none]),
-            np.concatenate(depth or [none]),
-            np.concatenate(low or [nowhere]),
-            np.concatenate(high or [nowhere]),
-            np.concatenate(weight or [np.empty(0)]),
-            np.concatenate(hidden or [none]),
+            *(known or (none, none, none, nowhere, nowhere, np.empty(0), none)),
             self.limits,
             self.salt,
             self.steps[0],
-            start,
+            np.uint64(salted(self.salt, set_seed(f"pick {self.names[column]}" for column in key))),
             self.persons.unseen(),
             most_buckets(tree.whole, tree.shown, dims),
         )
-        number, low_ends, high_ends, about, *of_node = made
-        tables = (table[:number].copy() for table in (low_ends, high_ends, about))
-        tree.raw.update(
-            zip(("low", "high", "about", "first", "last", "mode"), (*tables, *of_node), strict=True)
-        )
-        raw = tree.raw
+        tables = (table[:number].copy() for table in (low, high, about))
+        names = ("low", "high", "about", "first", "last", "mode")
+        tree.raw = raw = dict(zip(names, (*tables, *of_node), strict=True))
         raw["weight"], raw["hidden"] = weigh(
             tree.whole, tree.stop, tree.shown, raw["mode"], raw["about"], raw["first"], raw["last"]
         )
@@ -405,13 +353,25 @@ class Tree:
     counts: Array
     seeds: Array
     order: Array
-    shown: Integers
+    shown: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     raw: dict[str, Any] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
         """Number of records that may be shown for the whole tree; 0 where nothing may."""
         return int(self.shown[0])
+
+    def cut_down(self, root: int) -> None:
+        """Keep what hangs below a node."""
+        part = slice(root, self.stop[root])
+        self.width = self.width / 2.0 ** self.whole[root, 2]
+        self.whole, self.stop = self.whole[part].copy(), self.stop[part] - root
+        self.whole[:, 0] = np.where(self.whole[:, 0] >= root, self.whole[:, 0] - root, -1)
+        self.whole[0, 0] = -1
+        self.whole[:, 3:5] -= self.whole[0, 3]
+        self.lows, self.seen_low, self.seen_high = self.lows[part], self.seen_low[part], self.seen_high[part]
+        self.subs = self.subs[part]
+        self.counts, self.seeds = self.counts[part].copy(), self.seeds[part].copy()
 
     def lighten(self) -> None:
         """Forget what only growing the tree and collecting its buckets needs: by far the most of it."""

@@ -290,7 +290,6 @@ def count_again(
 
 
 # Counts that may be shown: outlying contributions of persons flattened, two layers of noise that stick.
-MOST_TOP = 64
 
 
 @inner

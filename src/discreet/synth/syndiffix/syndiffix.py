@@ -33,23 +33,10 @@ from discreet.core.roles import Columns
 from discreet.core.value_gate import name_in_documents
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.synth.column_forms import columns_named
+from discreet.synth.column_forms import check_named, columns_named, listed
 from discreet.synth.saved_models import stored, unstored
+from discreet.synth.syndiffix import file_coding
 from discreet.synth.syndiffix.column_clusters import Cluster, clusters_for, clusters_of_target, entropy_of
-from discreet.synth.syndiffix.file_coding import (
-    NOT_PRIVATE,
-    ONE_RUN,
-    ClusterBuckets,
-    Coding,
-    Prepared,
-    count_of,
-    decoded_table,
-    drawn_table,
-    prepared,
-    ranked_features,
-    sized,
-    with_texts,
-)
 from discreet.synth.synthesizer import Fitted, Synthesizer, empty_like, seed_of
 
 REFERENCES = (
@@ -172,8 +159,8 @@ class SynDiffix(Synthesizer):
 
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedSynDiffix:
         """Grow the trees and keep their buckets; the fitted model holds no record."""
-        ready = prepared(self, data, seed=seed_of(seed))
-        count, columns = count_of(self), list(range(len(ready.names)))
+        ready = file_coding.prepared(self, data, seed=seed_of(seed))
+        count, columns = file_coding.count_of(self), list(range(len(ready.names)))
         said = "" if count is None else f" {count.said([ready.table_of(columns)])}"
         fitted = fitted_table(self, data, ready, columns)
         fitted.why_none += said
@@ -191,7 +178,7 @@ def nothing_shown(records: int) -> str:
 
 
 def fitted_table(
-    options: SynDiffix, data: Microdata, ready: Prepared, columns: Sequence[int]
+    options: SynDiffix, data: Microdata, ready: file_coding.Prepared, columns: Sequence[int]
 ) -> FittedSynDiffix:
     """Make the model of one table over some columns of a forest."""
     forest = ready.forest
@@ -202,7 +189,9 @@ def fitted_table(
         buckets = forest.buckets(order)
         stitch = sorted(cluster.stitch, key=lambda column: entropy_of(forest, column))
         taken.append(
-            ClusterBuckets(order, tuple(stitch), buckets.low, buckets.high, buckets.count, cluster.patch)
+            file_coding.ClusterBuckets(
+                order, tuple(stitch), buckets.low, buckets.high, buckets.count, cluster.patch
+            )
         )
         forest.release(order)
     codings = [
@@ -211,14 +200,7 @@ def fitted_table(
     ]
     place = {column: at for at, column in enumerate(columns)}
     taken = [
-        ClusterBuckets(
-            tuple(place[c] for c in own.columns),
-            tuple(place[c] for c in own.stitch),
-            own.low,
-            own.high,
-            own.count,
-            own.patch,
-        )
+        replace(own, columns=tuple(place[c] for c in own.columns), stitch=tuple(place[c] for c in own.stitch))
         for own in taken
     ]
     rows = int(taken[0].count.sum())
@@ -231,20 +213,21 @@ def fitted_table(
         suppression={ready.names[column]: _suppression(ready, column) for column in columns},
         left_out=ready.left_out,
     )
-    fitted.why_none = NOT_PRIVATE if options.salt is not None else f"{NOT_PRIVATE} Besides, {ONE_RUN}"
+    besides = "" if options.salt is not None else f" Besides, {file_coding.ONE_RUN}"
     if not options.noise:
-        fitted.why_none = f"{NOT_PRIVATE} Besides, all noise is switched off: the file protects nobody."
+        besides = " Besides, all noise is switched off: the file protects nobody."
+    fitted.why_none = file_coding.NOT_PRIVATE + besides
     return fitted
 
 
-def _clusters(options: SynDiffix, ready: Prepared, columns: Sequence[int]) -> list[Cluster]:
+def _clusters(options: SynDiffix, ready: file_coding.Prepared, columns: Sequence[int]) -> list[Cluster]:
     forest = ready.forest
     if options.target is not None and options.target in ready.names:
         target = ready.names.index(options.target)
         classes = ready.codings[target].kind in ("text", "truth")
         values = [forest.values[column] for column in columns]
         classes = classes or len(np.unique(forest.values[target])) <= _FEW_CLASSES
-        ranked, helping = ranked_features(values, list(columns).index(target), classes=classes)
+        ranked, helping = file_coding.ranked_features(values, list(columns).index(target), classes=classes)
         named = [columns[place] for place in ranked]
         return clusters_of_target(
             forest,
@@ -269,7 +252,9 @@ def _clusters(options: SynDiffix, ready: Prepared, columns: Sequence[int]) -> li
     )
 
 
-def _as_shown(ready: Prepared, column: int, taken: Sequence[ClusterBuckets]) -> Coding:
+def _as_shown(
+    ready: file_coding.Prepared, column: int, taken: Sequence[file_coding.ClusterBuckets]
+) -> file_coding.Coding:
     """Leave in the coding of a column only what may be shown."""
     coding, levels = ready.codings[column], ready.levels[column]
     safe = ready.forest.safe[column]
@@ -288,10 +273,10 @@ def _as_shown(ready: Prepared, column: int, taken: Sequence[ClusterBuckets]) -> 
             wide = own.low[:, at] != own.high[:, at]
             pairs = np.unique(np.column_stack([own.low[wide, at], own.high[wide, at]]), axis=0)
             ranges |= {(float(low), float(high)) for low, high in pairs}
-    return with_texts(coding, levels, [int(code) for code in codes], ranges)
+    return file_coding.with_texts(coding, levels, [int(code) for code in codes], ranges)
 
 
-def _suppression(ready: Prepared, column: int) -> Suppression:
+def _suppression(ready: file_coding.Prepared, column: int) -> Suppression:
     """Count what a column lost: values that may not be shown, and records counted with their neighbors."""
     tree = ready.forest.tree([column])
     leaf = tree.whole[:, 5] == 1
@@ -331,10 +316,10 @@ class FittedSynDiffix(Fitted):
         Columns that the table does not have, and why.
     """
 
-    why_none = NOT_PRIVATE
+    why_none = file_coding.NOT_PRIVATE
 
-    clusters: Sequence[ClusterBuckets]
-    codings: Sequence[Coding]
+    clusters: Sequence[file_coding.ClusterBuckets]
+    codings: Sequence[file_coding.Coding]
     ranges: Sequence[tuple[float, float]]
     suppression: Mapping[str, Suppression] = field(default_factory=dict, metadata=unstored())
     left_out: Mapping[str, str]
@@ -346,8 +331,8 @@ class FittedSynDiffix(Fitted):
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw a table; it is empty where every range held too few people."""
-        here, table = drawn_table(self.clusters, self.codings, self.ranges, stream)
-        return decoded_table(here, sized(table, n, stream("order")), self.codings)
+        here, table = file_coding.drawn_table(self.clusters, self.codings, self.ranges, stream)
+        return file_coding.decoded_table(here, file_coding.sized(table, n, stream("order")), self.codings)
 
 
 # Many tables of one file, each with the columns that an analysis needs, all with the same noise.
@@ -374,7 +359,7 @@ class MultiTableRelease:
     tables: Mapping[frozenset[str], Microdata]
     folder: Path | None = None
     files: Mapping[frozenset[str], str] = field(default_factory=dict)
-    why_none: str = NOT_PRIVATE
+    why_none: str = file_coding.NOT_PRIVATE
 
     @property
     def manifest(self) -> list[dict[str, Any]]:
@@ -393,7 +378,7 @@ class MultiTableRelease:
 
         The fewer columns a table has, the nearer it is to the data: ask for no more than an analysis needs.
         """
-        wanted = frozenset((columns,) if isinstance(columns, str) else tuple(columns or ()))
+        wanted = frozenset(listed(columns))
         if not wanted:
             raise ParameterError("Name at least one column.")
         known = sorted({column for key in self.tables for column in key})
@@ -524,25 +509,23 @@ class MultiTable:
     def release(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> MultiTableRelease:
         """Make all tables; the same salt, data and seed give the same tables."""
         options, root = self._by(), seed_of(seed)
-        everything = prepared(options, data, seed=root)
+        everything = file_coding.prepared(options, data, seed=root)
         sets = self._sets(everything.names)
         place = {name: at for at, name in enumerate(everything.names)}
-        count = count_of(options)
+        count = file_coding.count_of(options)
         entered = [everything.table_of([place[name] for name in wanted]) for wanted in sets]
         said = "" if count is None else f" {count.said(entered)}"
         tables = {}
         for wanted in track(sets, description="Making tables", progress=progress):
             model = fitted_table(options, data, everything, [place[name] for name in wanted])
             tables[frozenset(wanted)] = model.sample(seed=_own_seed(root, wanted))
-        return MultiTableRelease(tables, why_none=NOT_PRIVATE + said)
+        return MultiTableRelease(tables, why_none=file_coding.NOT_PRIVATE + said)
 
     def _sets(self, known: Sequence[str]) -> list[tuple[str, ...]]:
         """List the sets of columns, each once and in the order of the file."""
         asked: list[tuple[str, ...]] = [tuple(own) for own in self.columns or ()]
         for own in asked:
-            for name in own:
-                if name not in known:
-                    raise ColumnError(f"{unknown_name(name, known)} It was named under columns.")
+            check_named({"columns": own}, known)
         for text in self.analyses or ():
             found = tuple(word for word in dict.fromkeys(_WORD.findall(text)) if word in known)
             if not found:
