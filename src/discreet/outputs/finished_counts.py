@@ -13,11 +13,9 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.outputs.check_results import Finding
-from discreet.outputs.checks.frequencies import check_counts, counted, given_away
+from discreet.outputs.checks.frequencies import MOST_UNKNOWNS, check_counts, counted, fixed_by, given_away
 from discreet.outputs.finished_sheets import Sheet, base_of, is_total, words_of
 from discreet.outputs.output_policy import OutputPolicy
-
-_MOST_UNKNOWNS = 1500
 
 
 def frequencies(view: View) -> list[Finding]:
@@ -178,14 +176,8 @@ def _lines(
 def _worked_out(unseen: Flags, lines: list[tuple[Flags, float]]) -> Flags:
     """Flag the hidden cells that the published totals determine."""
     found = np.zeros(unseen.shape, dtype=bool)
-    number = int(unseen.sum())
-    if not lines or number > _MOST_UNKNOWNS:
-        return found
-    from scipy.linalg import null_space
-
-    free = null_space(np.array([cells[unseen] for cells, _ in lines], dtype=np.float64))
-    moving = (np.abs(free) > 1e-9).any(axis=1) if free.size else np.zeros(number, dtype=bool)
-    found[unseen] = ~moving
+    if lines and unseen.sum() <= MOST_UNKNOWNS:
+        found[unseen] = fixed_by(np.array([cells[unseen] for cells, _ in lines], dtype=np.float64))
     return found
 
 

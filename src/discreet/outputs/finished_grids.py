@@ -66,17 +66,16 @@ def read_grids(file: Path, content: bytes | None = None) -> list[Grid]:
         return _of_workbook(file)
     if ending in DATA_FILES:
         return _of_data_file(file)
-    raw = file.read_bytes() if content is None else content
-    text = decoded(raw)
+    text = decoded(file.read_bytes() if content is None else content)
     if ending in (".csv", ".tsv"):
         return _of_delimited(text, "\t" if ending == ".tsv" else None)
-    if ending in (".html", ".htm"):
-        return _of_html(text)
-    if ending == ".tex":
-        return _of_tex(text)
-    if ending == ".json":
-        return _of_json(text)
-    return _of_text(text)
+    readers = {".html": _of_html, ".htm": _of_html, ".tex": _of_tex, ".json": _of_json}
+    return readers.get(ending, _of_text)(text)
+
+
+def text_of(grids: Sequence[Grid]) -> str:
+    """Write tables as text again: the cells of a printed summary are pairs of a name and a number."""
+    return "\n".join(" ".join(row) for grid in grids for row in grid.rows)
 
 
 def decoded(raw: bytes) -> str:

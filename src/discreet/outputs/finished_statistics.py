@@ -219,6 +219,11 @@ class Facts:
     fit: tuple[float, ...] = ()
     shown: tuple[str, ...] = ()
 
+    @property
+    def is_model(self) -> bool:
+        """Whether the text says anything of a model."""
+        return bool(self.dof or self.people or self.fit)
+
     def findings(self, policy: OutputPolicy) -> list[Finding]:
         """Judge them; the worst of several models counts."""
         found: list[Finding] = []

@@ -13,7 +13,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -364,11 +364,15 @@ def borne_out(
             continue
         checked = judged(grids, policy, are_counts=counts, named_only=not counts)
         found += [finding for finding in checked if finding.status == "fail" and finding.check in _SEEN]
-    if not found:
-        return output
     said = [
-        Finding(f.check, f.barn, "fail", f"The table itself says: {f.reason}", places=f.places).to_dict()
-        for f in found
+        Finding(f.check, f.barn, "fail", f"The table itself says: {f.reason}", places=f.places) for f in found
     ]
-    findings = [*output["findings"], *said]
+    return with_findings(output, said)
+
+
+def with_findings(output: Mapping[str, Any], more: Sequence[Finding]) -> Mapping[str, Any]:
+    """Return an output of a package with further findings."""
+    if not more:
+        return output
+    findings = [*output["findings"], *(finding.to_dict() for finding in more)]
     return {**output, "findings": findings, "status": worst(finding["status"] for finding in findings)}
