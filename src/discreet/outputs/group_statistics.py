@@ -16,14 +16,14 @@ from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_modes, check_quantiles, check_shape, check_ties
 from discreet.outputs.checks.total_checks import check_dominance, check_few_values
-from discreet.outputs.count_tables import Declared, collapsed, missing_finding
+from discreet.outputs.count_tables import Declared, along_axes, collapsed, missing_finding
 from discreet.outputs.mitigations import primary_cells, require_mitigation
 from discreet.outputs.output import Draft, Margins, flags_of, wide
 from discreet.outputs.output_cells import (
     Cells,
     count_cells,
-    population,
     records_of,
+    registered,
     shared_extreme,
     sum_cells,
 )
@@ -119,20 +119,16 @@ def summarize(
         missing_finding(missing, int(cells.records.sum()), str(question.value), policy, used[0])
     )
     shown = {name: _hide(table, hidden) for name, table in figures.items()}
-    entry = Registered(
+    entry = registered(
         kind,
-        population(data, question.columns()),
-        question.where,
-        question.by,
+        data,
+        question,
         cells.levels,
         np.where(hidden, np.nan, cells.people.astype(np.float64)),
         adds_up=question.subject is None,
         # Counts, totals and means can be taken from one another; the others only if they are the very same.
         additive=bool({"a", "d"} & set(used)),
         statistic=" and ".join(sorted(set(names))),
-        variables=question.measured(),
-        question=question,
-        data=data,
     )
     tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind, lines=lines)
     beside = lines.entries(entry) if lines is not None else ()
@@ -344,32 +340,23 @@ def _tables(
     lines: WholeLines | None = None,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
     """Lay the statistics out side by side, or one table each where a dimension goes across."""
-    if across:
-        tables = {
-            name: wide(
-                question.by,
-                cells.levels,
-                table,
-                columns=across,
-                margins=lines.margins(name) if lines is not None else None,
-                heading=name,
-            )
-            for name, table in shown.items()
-        }
-        marks = wide(question.by, cells.levels, flags, columns=across)
-        return tables, dict.fromkeys(tables, marks)
-    frames = [
-        wide(
+    tables = {
+        name: wide(
             question.by,
             cells.levels,
             table,
+            columns=across,
             margins=lines.margins(name) if lines is not None else None,
             heading=name,
         )
         for name, table in shown.items()
-    ]
+    }
+    if across:
+        marks = wide(question.by, cells.levels, flags, columns=across)
+        return tables, dict.fromkeys(tables, marks)
     down = len(question.by)
-    side = pl.concat([frames[0], *(frame[:, down:] for frame in frames[1:])], how="horizontal")
+    first, *others = tables.values()
+    side = pl.concat([first, *(frame[:, down:] for frame in others)], how="horizontal")
     mark = wide(question.by, cells.levels, flags, heading="flag")
     marks = mark.select(*mark.columns[:down], *(pl.col("flag").alias(name) for name in side.columns[down:]))
     return {kind: side}, {kind: marks}
@@ -405,7 +392,7 @@ class WholeLines:
         number = len(question.by)
         down, over = tuple(range(number - across)), tuple(range(number - across, number))
         wanted = dict.fromkeys(axes for axes in (down, over, ()) if len(axes) < number)
-        return WholeLines({axes: compute(_part(question, cells, axes)) for axes in wanted}, down, over)
+        return WholeLines({axes: compute(along_axes(question, cells, axes)) for axes in wanted}, down, over)
 
     def findings(self) -> list[Finding]:
         """What is wrong with the lines, without places: they are no cells of the table."""
@@ -453,17 +440,7 @@ class WholeLines:
         for axes, line in self.lines.items():
             gone = np.array([number is None for number in next(iter(line.figures.values())).ravel()])
             counts = np.where(gone, np.nan, line.people.ravel().astype(np.float64))
-            found.append(
-                replace(
-                    entry,
-                    by=tuple(entry.by[a] for a in axes),
-                    levels=tuple(entry.levels[a] for a in axes),
-                    counts=counts.reshape(tuple(len(entry.levels[a]) for a in axes)),
-                    question=None
-                    if entry.question is None
-                    else replace(entry.question, by=tuple(entry.question.by[a] for a in axes)),
-                )
-            )
+            found.append(entry.along(axes, counts.reshape(tuple(len(entry.levels[a]) for a in axes))))
         return tuple(found)
 
     def _changed(self, change: Callable[[Axes, Array], Array]) -> WholeLines:
@@ -474,8 +451,3 @@ class WholeLines:
             for axes, line in self.lines.items()
         }
         return replace(self, lines=made)
-
-
-def _part(question: Question, cells: Cells, axes: Axes) -> Question:
-    levels = {question.by[a]: [level for level in cells.levels[a] if level is not None] for a in axes}
-    return replace(question, by=tuple(question.by[a] for a in axes), levels=levels)

@@ -74,6 +74,12 @@ def rounded(counts: Floats, base: int) -> Floats:
     return np.floor(counts / base + 0.5) * base
 
 
+def too_small(counts: Floats, policy: OutputPolicy) -> Flags:
+    """Flag the counts that are below the threshold, and empty ones where these tell something."""
+    low = (counts > 0) & (counts < policy.threshold)
+    return low | (counts == 0) if policy.zeros_are_disclosive else low
+
+
 def merged_levels(
     counts: Floats,
     levels: Sequence[Sequence[Any]],
