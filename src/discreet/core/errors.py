@@ -104,9 +104,9 @@ def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> st
 
 
 def need_known(
-    names: Iterable[str], known: Collection[str], *, what: str = "column", about: str = ""
+    names: Iterable[str], known: Collection[str], *, what: str = "column", where: str = "", about: str = ""
 ) -> None:
-    """Refuse names of columns that do not exist; ``about`` follows the message.
+    """Refuse names that do not exist; ``where`` stands before the message, ``about`` after it.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def need_known(
     """
     for name in names:
         if name not in known:
-            raise ColumnError(f"{unknown_name(name, known, what=what)}{about}")
+            raise ColumnError(f"{where}{unknown_name(name, known, what=what)}{about}")
 
 
 def not_microdata(value: object, what: str = "data") -> ParameterError:

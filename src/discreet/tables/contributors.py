@@ -17,14 +17,13 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Contributions, Negative, Weighting
-from discreet.tables.dimension import MISSING
 from discreet.tables.table_cells import published_cells
 from discreet.tables.table_counting import (
     check_columns,
+    code_texts,
     contributors_by_cell,
     entries_by_contributor,
     entries_needed,
@@ -246,9 +245,7 @@ def _leaf_places(entries: pl.DataFrame, table: Table) -> tuple[Mapping[str, Inte
     known = np.ones(entries.height, dtype=bool)
     for i, name in enumerate(table.dimensions):
         leaves = pl.Series(table.hierarchy[name].leaves, dtype=pl.String)
-        values = entries[f"k{i}"]
-        texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-        places = texts.fill_null(MISSING).replace_strict(
+        places = code_texts(entries[f"k{i}"]).replace_strict(
             leaves, pl.Series(np.arange(len(leaves)), dtype=pl.Int64), default=-1, return_dtype=pl.Int64
         )
         found[name] = places.to_numpy()

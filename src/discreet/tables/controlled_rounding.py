@@ -25,7 +25,7 @@ from discreet.dp.entropy import Stream
 from discreet.tables.random_rounding import NO_GUARANTEE
 from discreet.tables.record_keys import drawn_for_cells
 from discreet.tables.table_cells import MOST_SOLVED, equations, need_few_cells
-from discreet.tables.table_protection import TableChange, TableProtection
+from discreet.tables.table_protection import TableChange, TableProtection, on_inner_cells
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -125,12 +125,8 @@ class ControlledRounding(TableProtection):
             "All cells were rounded together: in another table, or with another seed, the same cell may be rounded "
             "differently, and the two can be averaged. Publish a cell once."
         )
-        place = {key: at for at, key in enumerate(table.keys)}
-        at = np.array(
-            [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()], dtype=np.int64
-        )
         inner = {
-            name: np.where(at >= 0, np.asarray(values, dtype=np.float64)[at], np.nan)
+            name: on_inner_cells(table, np.asarray(values, dtype=np.float64), np.nan)
             for name, values in cells.items()
         }
         return TableChange(cells, inner, tuple(notes), figures, why_none=NO_GUARANTEE)
@@ -226,30 +222,24 @@ def _programmed(
         # |step - goal| is linear in a step of 0 or 1.
         cost = np.where(rest > 0, 1 - 2 * goal, 0.0)
         rules = [LinearConstraint(sums, right, right)] if sums.shape[0] else []
-        answer = milp(
-            cost,
-            constraints=rules,
-            bounds=Bounds(least, most),
-            integrality=np.ones(many),
-            options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
-        )
+        whole = np.ones(many)
     else:
         # Behind the steps stand the deviations, which are at least step - goal and goal - step.
         eye = eye_array(many, format="csr")
-        whole = hstack([sums, csr_array((sums.shape[0], many))])
         sides = vstack([hstack([eye, -eye]), hstack([-eye, -eye])])
-        answer = milp(
-            np.concatenate([np.zeros(many), np.ones(many)]),
-            constraints=[
-                LinearConstraint(whole, right, right),
-                LinearConstraint(sides, -np.inf, np.concatenate([goal, -goal])),
-            ],
-            bounds=Bounds(
-                np.concatenate([least, np.zeros(many)]), np.concatenate([most, np.full(many, np.inf)])
-            ),
-            integrality=np.concatenate([np.ones(many), np.zeros(many)]),
-            options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
-        )
+        rules = [
+            LinearConstraint(hstack([sums, csr_array((sums.shape[0], many))]), right, right),
+            LinearConstraint(sides, -np.inf, np.concatenate([goal, -goal])),
+        ]
+        cost, whole = np.repeat([0.0, 1.0], many), np.repeat([1.0, 0.0], many)
+        least, most = np.append(least, np.zeros(many)), np.append(most, np.full(many, np.inf))
+    answer = milp(
+        cost,
+        constraints=rules,
+        bounds=Bounds(least, most),
+        integrality=whole,
+        options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
+    )
     if answer.x is None:
         return None
     return np.rint(answer.x[:many]), answer.status == 0

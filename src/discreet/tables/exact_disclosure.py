@@ -21,9 +21,10 @@ from discreet.tables.gauss.elimination_runs import Left, primitive, run, taken_o
 from discreet.tables.gauss.problem import (
     PLAIN,
     Problem,
-    equal_columns,
+    distinct_columns,
     labels_of,
     merged_rows,
+    moved_rows,
     owners,
     positions,
     row_kinds,
@@ -85,34 +86,15 @@ def computable(
     open_cells = positions(published, count, "published")
     wanted = positions(targets, count, "targets")
     label, names = labels_of(contributors, height, {"within"}) if contributors is not None else (None, [])
-    unknown = np.ones(height, dtype=bool)
-    unknown[positions(known_rows, height, "known_rows", what="inner cells")] = False
-    x = x.multiply(unknown[:, None]).tocsc()
-    x.eliminate_zeros()
+    x, unknown = _of_unknown(x, positions(known_rows, height, "known_rows", what="inner cells"))
     own = np.flatnonzero((label >= 0) & unknown) if label is not None else np.zeros(0, dtype=np.int64)
-    columns = x[:, open_cells]
-    columns = columns[:, np.unique(equal_columns(columns))]
-    columns = columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
+    columns = _shortest_first(x[:, open_cells])
     every = sparse.hstack([columns, x[:, wanted], unit_columns(own, height)]).tocsc()
     kind, labels = row_kinds(height, None, label)
     rows = merged_rows(every, kind)
     every = every[rows].tocsc()
     width = columns.shape[1]
-    problem = Problem(
-        columns=every[:, :width],
-        n_forced=width,
-        primaries=every[:, width:],
-        kind=kind[rows],
-        label=labels[rows],
-        order=np.arange(len(rows), dtype=np.int64),
-        method=PLAIN,
-        within=False,
-        parallel=False,
-        combinations=False,
-        owner=np.full(every.shape[1] - width, -1, dtype=np.int64),
-        guarded=np.zeros(every.shape[1] - width, dtype=np.bool_),
-    )
-    left = run(problem).left
+    left = _left_over(every[:, :width], every[:, width:], kind[rows], labels[rows])
     gone = left.sizes[: len(wanted)] == 0
     if label is None:
         return Computable(wanted[gone], (), ())
@@ -149,9 +131,8 @@ def _contributors(
     near = (
         (covered.data == sizes[covered.row]) & ~gone[covered.row] & (owner[covered.row] != who[covered.col])
     )
-    cells_of = (
-        [np.flatnonzero(group == g) for g in range(len(who))] if len(who) < 64 else _grouped(group, len(who))
-    )
+    order = np.argsort(group, kind="stable")
+    cells_of = np.split(order, np.cumsum(np.bincount(group, minlength=len(who)))[:-1])
     spaces: dict[int, _Space] = {}
     pairs = []
     for b, g in zip(covered.row[near].tolist(), covered.col[near].tolist(), strict=True):
@@ -168,18 +149,13 @@ def _contributors(
     return pairs, sums
 
 
-def _grouped(group: Integers, count: int) -> list[Integers]:
-    order = np.argsort(group, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(group, minlength=count))[:-1])
-
-
 class _Space:
     """The combinations of a few columns, in exact fractions of whole numbers."""
 
     def __init__(self, left: Left, columns: Integers) -> None:
         self.pivots: list[tuple[int, dict[int, int]]] = []
         for b in columns.tolist():
-            rest = self._reduced(left.column(b))
+            rest = _without(left.column(b), self.pivots)
             if rest:
                 self.pivots.append((next(iter(rest)), rest))
 
@@ -188,15 +164,7 @@ class _Space:
         return len(self.pivots)
 
     def holds(self, column: dict[int, int]) -> bool:
-        return not self._reduced(column)
-
-    def _reduced(self, column: dict[int, int]) -> dict[int, int]:
-        from discreet.tables.gauss.elimination_runs import primitive, taken_off
-
-        for row, pivot in self.pivots:
-            if row in column:
-                column = primitive(taken_off(column, pivot, row))
-        return column
+        return not _without(column, self.pivots)
 
 
 # What readers have to compute with: this table and all that was published before.
@@ -255,9 +223,9 @@ def knowledge(table: Table, previous: Sequence[tuple[Table, Any]] = ()) -> Knowl
     tables = [table, *(earlier for (earlier, _), alike in zip(previous, same, strict=True) if alike)]
     masks = [mask for mask, alike in zip(shown, same, strict=True) if alike]
     rows, height = _rows(tables)
-    parts = [_moved(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
+    parts = [moved_rows(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
     ties = [
-        _moved(one.joined.ties, at, height)
+        moved_rows(one.joined.ties, at, height)
         for one, at in zip(tables, rows, strict=True)
         if one.joined is not None
     ]
@@ -328,42 +296,37 @@ def shared_cells(now: Table, before: Table) -> pl.DataFrame:
 
 def _keys(tables: Sequence[Table]) -> Any:
     """A function that gives the codes of all cells of a table over the dimensions of all tables."""
-    totals: dict[str, str] = {}
-    for table in tables:
-        for name in table.dimensions:
-            totals.setdefault(name, table.hierarchy[name].total)
+    totals = _totals(tables)
 
     def of(table: Table) -> list[tuple[str, ...]]:
-        return _laid_out(table.cells, totals).select(list(totals)).rows()
+        return _coded(table.cells, totals)
 
     return of
 
 
-def _laid_out(frame: pl.DataFrame, totals: dict[str, str]) -> pl.DataFrame:
-    return frame.with_columns(
-        pl.lit(code).alias(name) for name, code in totals.items() if name not in frame.columns
-    )
-
-
-def _rows(tables: Sequence[Table]) -> tuple[list[Integers], int]:
-    """Number the inner cells of all tables; those with the same codes are one."""
+def _totals(tables: Sequence[Table]) -> dict[str, str]:
+    """Code the total of every dimension, by the first table that has it."""
     totals: dict[str, str] = {}
     for table in tables:
         for name in table.dimensions:
             totals.setdefault(name, table.hierarchy[name].total)
+    return totals
+
+
+def _coded(frame: pl.DataFrame, totals: dict[str, str]) -> list[tuple[str, ...]]:
+    missing = [pl.lit(code).alias(name) for name, code in totals.items() if name not in frame.columns]
+    return frame.with_columns(missing).select(list(totals)).rows()
+
+
+def _rows(tables: Sequence[Table]) -> tuple[list[Integers], int]:
+    """Number the inner cells of all tables; those with the same codes are one."""
+    totals = _totals(tables)
     number: dict[tuple[str, ...], int] = {}
     rows = []
     for table in tables:
-        keys = _laid_out(table.inner, totals).select(list(totals)).rows()
+        keys = _coded(table.inner, totals)
         rows.append(np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64))
     return rows, len(number)
-
-
-def _moved(x: Any, rows: Integers, height: int) -> Any:
-    given = sparse.coo_matrix(x)
-    return sparse.csc_matrix(
-        (given.data.astype(np.int64), (rows[given.row], given.col)), shape=(height, given.shape[1])
-    )
 
 
 def _published(table: Table, left_out: Any) -> Flags:
@@ -411,10 +374,7 @@ def disclosing_columns(
     """
     x = whole_numbers(x, "x")
     height = x.shape[0]
-    unknown = np.ones(height, dtype=bool)
-    unknown[np.asarray(known_rows, dtype=np.int64)] = False
-    x = x.multiply(unknown[:, None]).tocsc()
-    x.eliminate_zeros()
+    x, unknown = _of_unknown(x, np.asarray(known_rows, dtype=np.int64))
     cells = sorted({cell for cell, _ in pairs})
     names = {who for _, who in pairs}
     own = np.array(
@@ -441,33 +401,50 @@ def disclosing_columns(
         columns.append(sparse.csc_matrix(sought @ shares.reshape(-1, 1)))
     if not columns:
         return sparse.csc_matrix((height, 0), dtype=np.int64)
-    found = sparse.hstack(columns).tocsc()
-    return found[:, np.unique(equal_columns(found))]
+    return distinct_columns(sparse.hstack(columns).tocsc())
 
 
 def _left_of(columns: Any, sought: Any) -> Left:
     """What is left of the columns sought; below the inner cells every one has a row that says how often it is taken."""
     height, many = sought.shape
-    columns = columns[:, np.unique(equal_columns(columns))]
-    columns = columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
+    columns = _shortest_first(columns)
     tagged = sparse.vstack([sought, sparse.identity(many, dtype=np.int64)]).tocsc()
     padded = sparse.vstack([columns, sparse.csc_matrix((many, columns.shape[1]), dtype=np.int64)]).tocsc()
     kind, labels = row_kinds(height + many, None, None)
+    return _left_over(padded, tagged, kind, labels)
+
+
+def _left_over(columns: Any, sought: Any, kind: Any, label: Integers) -> Left:
+    """Eliminate sought columns by given ones, without any rule on what may be published."""
     problem = Problem(
-        columns=padded,
-        n_forced=padded.shape[1],
-        primaries=tagged,
+        columns=columns,
+        n_forced=columns.shape[1],
+        primaries=sought,
         kind=kind,
-        label=labels,
-        order=np.arange(height + many, dtype=np.int64),
+        label=label,
+        order=np.arange(len(kind), dtype=np.int64),
         method=PLAIN,
         within=False,
         parallel=False,
         combinations=False,
-        owner=np.full(many, -1, dtype=np.int64),
-        guarded=np.zeros(many, dtype=np.bool_),
+        owner=np.full(sought.shape[1], -1, dtype=np.int64),
+        guarded=np.zeros(sought.shape[1], dtype=np.bool_),
     )
     return run(problem).left
+
+
+def _of_unknown(x: Any, known_rows: Any) -> tuple[Any, Flags]:
+    """Take the inner cells that are known out of all sums, and flag the others."""
+    unknown = np.ones(x.shape[0], dtype=bool)
+    unknown[known_rows] = False
+    x = x.multiply(unknown[:, None]).tocsc()
+    x.eliminate_zeros()
+    return x, unknown
+
+
+def _shortest_first(columns: Any) -> Any:
+    columns = distinct_columns(columns)
+    return columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
 
 
 def _space(left: Left, columns: Sequence[int], height: int) -> list[tuple[int, dict[int, int]]]:
@@ -492,5 +469,4 @@ def together(one: Any, other: Any) -> Any:
     """Put columns side by side, equal ones once; ``one`` may be None."""
     if one is None:
         return other
-    both = sparse.hstack([one, other]).tocsc()
-    return both[:, np.unique(equal_columns(both))]
+    return distinct_columns(sparse.hstack([one, other]).tocsc())

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import InputError, ParameterError
-from discreet.tables.gauss.problem import equal_columns, positions, whole_numbers
+from discreet.tables.gauss.problem import distinct_columns, positions, whole_numbers
 from discreet.tables.linear_programs import Program, whole_extreme, whole_solution
 from discreet.tables.table_cells import cell_numbers
 
@@ -339,7 +339,7 @@ def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats
             break
         fixed[open_rows.indices[open_rows.indptr[single]]] = True
     a = open_rows[:, np.diff(open_rows.indptr) > 0]
-    a = a[:, np.unique(equal_columns(a))] if a.shape[1] else a
+    a = distinct_columns(a) if a.shape[1] else a
     right = np.asarray(y @ a).ravel()
     _, piece = connected_components(sparse.block_array([[None, a], [a.T, None]]), directed=False)
     piece = piece[:height].astype(np.int64)

@@ -19,12 +19,11 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers, Words
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.secret_keys import definitions, keyed_numbers, keyed_uniforms
-from discreet.core.values import canonical_text
 from discreet.engine import ByRecord
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.tables.dimension import MISSING
-from discreet.tables.table_counting import check_columns, code_texts
+from discreet.tables.table_counting import check_columns, code_texts, plain_texts
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -64,11 +63,7 @@ class NumbersOfTexts:
 
     def __call__(self, rows: pl.DataFrame) -> Integers:
         """Draw for the records of a batch."""
-        if self.id is not None:
-            values = rows[self.id]
-            texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-        else:
-            texts = definitions(rows, rows.columns)
+        texts = plain_texts(rows[self.id]) if self.id is not None else definitions(rows, rows.columns)
         return keyed_numbers(texts, self.key, self.purpose, self.words)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.constraints import Above, AtLeast, Between, Entries, Percent
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.numerics.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
 from discreet.tables.primary_rules import Rule
 from discreet.tables.table_cells import steps_up
@@ -462,9 +462,7 @@ def within_groups(table: Table, dimensions: Sequence[str] | None) -> Iterator[tu
     Yields positions of cells and of the cells above, dimension by dimension and hierarchy by hierarchy.
     """
     chosen = table.dimensions if dimensions is None else tuple(dimensions)
-    for name in chosen:
-        if name not in table.dimensions:
-            raise ColumnError(unknown_name(name, table.dimensions, what="dimension"))
+    need_known(chosen, table.dimensions, what="dimension")
     for name in chosen:
         dimension = table.hierarchy[name]
         sizes = np.asarray([len(dimension.leaf_sets[code]) for code in dimension.codes])[table.codes[name]]

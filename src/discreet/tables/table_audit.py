@@ -164,11 +164,8 @@ def _small_groups(table: Table, published: Flags, threshold: int) -> pl.DataFram
     found = []
     for view in table.joined.views:
         pairs = nested_differences(view.x, counts, published[view.cells], threshold)
-        found.append(
-            pairs.with_columns(
-                pl.Series(name, view.cells[pairs[name].to_numpy()]) for name in ("larger", "smaller")
-            )
-        )
+        named = (pl.Series(name, view.cells[pairs[name].to_numpy()]) for name in ("larger", "smaller"))
+        found.append(pairs.with_columns(named))
     return pl.concat(found).unique(maintain_order=True)
 
 
@@ -232,11 +229,8 @@ def _intervals(  # noqa: PLR0917
 
 
 def _named(table: Table, cells: Integers) -> pl.DataFrame:
-    codes = (
-        table.cells.select(table.dimensions)[cells]
-        if len(cells)
-        else table.cells.select(table.dimensions).clear()
-    )
+    codes = table.cells.select(table.dimensions)
+    codes = codes[cells] if len(cells) else codes.clear()
     return codes.insert_column(0, pl.Series("cell", cells, dtype=pl.Int64))
 
 
@@ -352,13 +346,7 @@ class Audit:
 
         ``line`` says what was not tested.
         """
-        return not (
-            self.exact.height
-            or self.by_contributors.height
-            or (self.intervals is not None and not self.intervals["wide_enough"].all())
-            or (self.differences is not None and self.differences.height)
-            or (self.successive is not None and self.successive.height)
-        )
+        return not self._failed()
 
     @property
     def line(self) -> str:

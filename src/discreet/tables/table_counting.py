@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.arrays import Integers
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.engine.classes import key_names
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric: bool = False) -> None:
     """Refuse columns that are not there or, where numbers are needed, are none."""
     for column in columns:
-        if column not in data.schema:
-            raise ColumnError(f"{unknown_name(column, data.columns)} It was named under '{role}'.")
+        need_known([column], data.columns, about=f" It was named under '{role}'.")
         if numeric and not (data.schema[column].is_numeric() or data.schema[column] == nw.Boolean):
             raise ColumnError(
                 f"Column '{column}' cannot be summed: it is {type_name(data.schema[column])}, not a number. Convert "
@@ -96,8 +94,12 @@ def groups_of(data: Microdata, column: str, levels: Sequence[str]) -> pl.DataFra
 
 def code_texts(values: pl.Series) -> pl.Series:
     """Write codes as the texts by which a table knows them; a missing one is a code of its own."""
-    texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-    return texts.fill_null(MISSING)
+    return plain_texts(values).fill_null(MISSING)
+
+
+def plain_texts(values: pl.Series) -> pl.Series:
+    """Write values as texts; those of a category by their levels."""
+    return canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
 
 
 def coded(values: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -109,7 +111,7 @@ def coded(values: pl.Series) -> tuple[pl.Series, pl.Series]:
     # Categories from files have no order of their own; an Enum has.
     distinct = distinct.cast(pl.String) if distinct.dtype == pl.Categorical else distinct
     listed = canonical_text(distinct.sort()).unique(maintain_order=True)
-    texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
+    texts = plain_texts(values)
     if values.null_count():
         listed = pl.concat([listed.filter(listed != MISSING), pl.Series([MISSING])])
         texts = texts.fill_null(MISSING)
@@ -297,10 +299,6 @@ def _places(data: Microdata, table: Table) -> pl.DataFrame:
     rows = table.inner.select(table.dimensions).with_row_index("inner")
     place = texts.join(rows, on=table.dimensions, how="left", maintain_order="left")["inner"]
     matrix = table.x.tocoo()
-    pairs = pl.DataFrame({"inner": _whole(matrix.row), "cell": _whole(matrix.col)})
+    pairs = pl.DataFrame({"inner": matrix.row.astype(np.int64), "cell": matrix.col.astype(np.int64)})
     known = found.with_columns(place.cast(pl.Int64).alias("inner")).drop_nulls("inner")
     return known.join(pairs, on="inner").drop("inner")
-
-
-def _whole(places: Any) -> Integers:
-    return np.asarray(places, dtype=np.int64)

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, need_known
 from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.formula import Formula, Term, parsed
@@ -270,9 +270,7 @@ def _polars(frame: Any) -> pl.DataFrame:
 
 
 def _check_columns(frame: pl.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> None:
-    for column in (*texts, *numbers):
-        if column not in frame.columns:
-            raise ColumnError(unknown_name(column, frame.columns))
+    need_known((*texts, *numbers), frame.columns)
     for column in numbers:
         if not frame.schema[column].is_numeric():
             raise ColumnError(

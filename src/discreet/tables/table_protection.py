@@ -42,6 +42,7 @@ from discreet.core.value_gate import name_in_documents
 from discreet.core.values import jsonable
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
+from discreet.tables.poisson import checked_counts
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -57,6 +58,8 @@ __all__ = [
     "added_up",
     "counts_of",
     "neighbors_of",
+    "on_inner_cells",
+    "people_counted",
     "released",
     "why_not_claimed",
 ]
@@ -325,10 +328,7 @@ def released(table: Table, cells: Values, inner: Values, notes: tuple[str, ...] 
         notes=notes,
         contributing=None,
     )
-    for name in ("x", "codes", "leaves"):
-        if name in table.__dict__:
-            made.__dict__[name] = table.__dict__[name]
-    return made
+    return table.carried(made)
 
 
 def _series(name: str, values: Array) -> pl.Series:
@@ -353,6 +353,24 @@ def counts_of(table: Table, method: str) -> tuple[Integers, Integers]:
             "measure=, or protect sums by suppression, cell keys or controlled rounding."
         )
     return table.cells["count"].to_numpy().astype(np.int64), table.inner["count"].to_numpy().astype(np.int64)
+
+
+def people_counted(table: Table, method: str) -> tuple[Integers, Integers]:
+    """Return the counts of people, published and inner; refuse tables of anything else."""
+    published, inner = counts_of(table, method)
+    if table.weight:
+        raise ParameterError(
+            f"{method} works on counts of people, and this table is weighted: one person would change it by a "
+            "whole weight. Build it without weight=."
+        )
+    return published, checked_counts(inner)
+
+
+def on_inner_cells(table: Table, values: Array, missing: float) -> Array:
+    """Give every inner cell the value of the published cell with its codes; one that is not published has none."""
+    place = {key: at for at, key in enumerate(table.keys)}
+    at = np.array([place.get(key, -1) for key in table.inner.select(table.dimensions).rows()], dtype=np.int64)
+    return np.where(at >= 0, values[at], missing)
 
 
 def neighbors_of(table: Table) -> str:

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.wording import percent
 from discreet.tables.linear_programs import Program
@@ -231,10 +231,7 @@ def _equations(
     for number, table in enumerate(tables):
         frame = pl.DataFrame(table)
         for name in [count, *([unit] if unit else [])]:
-            if name not in frame.columns:
-                raise ColumnError(
-                    f"Table {number + 1} has no column '{name}'. {unknown_name(name, frame.columns)}"
-                )
+            need_known([name], frame.columns, where=f"Table {number + 1} has no column '{name}'. ")
         strange = [name for name in frame.columns if name not in {*dimensions, count, unit}]
         if strange:
             raise ColumnError(
@@ -360,10 +357,8 @@ def _by_programs(system: _System, low: Floats, high: Floats) -> tuple[Floats, Fl
                     )
                 if np.isinf(found):
                     continue
-                seen_low, seen_high = (
-                    np.minimum(seen_low, program.solution),
-                    np.maximum(seen_high, program.solution),
-                )
+                seen_low = np.minimum(seen_low, program.solution)
+                seen_high = np.maximum(seen_high, program.solution)
                 if largest:
                     high[cell] = np.floor(found + 1e-6)
                 else:
