@@ -17,7 +17,9 @@ from discreet.attack.success import (
     Tally,
     Trial,
     Victims,
+    chosen_ways,
     drawn,
+    label_codes,
     measured,
     trials_table,
     victims_of,
@@ -135,9 +137,7 @@ def inference(
     >>> found.figures["attack_rate"], round(found.figures["baseline_rate"], 1)
     (1.0, 0.5)
     """
-    methods = (
-        METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
-    )
+    methods = chosen_ways(method, METHODS)
     victims, secrets, knowns = _plan(original, released, holdout, secret, known, categorical, precision)
     root = int(generator(seed).integers(2**62))
     trials: dict[str, Trial] = {}
@@ -245,7 +245,7 @@ def _attacked(
     truths = [coded[at].values[rows] for at, rows in zip((0, 2), chosen, strict=False)]
     people = pl.concat([tables[at][rows].select(known) for at, rows in zip((0, 2), chosen, strict=False)])
     clues = Clues.of(tables[1].select(known), people, victims.categorical)
-    reach = _reach(victims, name, coded[0])
+    reach = reach_of(victims, name, coded[0])
     truth = np.concatenate(truths)
     cut = len(truths[0])
     blind = is_right(
@@ -259,14 +259,17 @@ def _attacked(
         holdout = Tally.of(right[cut:]) if len(chosen) > 1 else None
         trials[method] = Trial(Tally.of(right[:cut]), holdout, Tally.of(blind))
         rows[method] = pl.DataFrame({"record": chosen[0], "guessed": right[:cut]})
-    gone = int(np.isnan(coded[0].values).sum())
-    said = (
-        [f"'{name}' is missing for {gone:,} people of the original; they were not attacked."] if gone else []
-    )
-    return trials, rows, said
+    return trials, rows, not_attacked(coded[0], name)
 
 
-def _reach(victims: Victims, name: str, secret: Secret) -> float:
+def not_attacked(secret: Secret, name: str) -> list[str]:
+    """Say how many people of the original have no secret that could be guessed."""
+    gone = int(np.isnan(secret.values).sum())
+    said = f"'{name}' is missing for {gone:,} people of the original; they were not attacked."
+    return [said] if gone else []
+
+
+def reach_of(victims: Victims, name: str, secret: Secret) -> float:
     """Give the days between the first and the last date of a column of dates; 0 for numbers and labels."""
     if not victims.original.schema[name].is_temporal() or not secret.is_number:
         return 0.0
@@ -293,9 +296,8 @@ METHODS: tuple[Method, ...] = ("nearest", "forest", "boosted")
 _TREES = 8
 _BINS = 256
 _ROUNDS = 20  # of boosting
-_CLASSES = (
-    12  # that boosting tells apart: it grows a tree for each in every round, so rare ones are never guessed
-)
+_CLASSES = 12
+"""Classes that boosting tells apart: it grows a tree for each in every round, so rare ones are never guessed."""
 
 
 @dataclass(frozen=True)
@@ -316,15 +318,8 @@ def secrets_of(columns: Sequence[pl.Series], *, categorical: bool) -> list[Secre
     dtype = columns[0].dtype
     if (dtype.is_numeric() or dtype.is_temporal()) and not categorical:
         return [Secret(as_float(column), 0) for column in columns]
-    texts = [column.cast(pl.String) for column in columns]
-    levels = pl.concat(texts).drop_nulls().unique().sort()
-    return [
-        Secret(
-            text.cast(pl.Enum(levels)).to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-            len(levels),
-        )
-        for text in texts
-    ]
+    codes, levels = label_codes(columns)
+    return [Secret(values, levels) for values in codes]
 
 
 @dataclass(frozen=True)
@@ -374,10 +369,8 @@ def guesses(
 
 def _of_nearest(clues: Clues, secret: Secret, known: Integers, progress: bool) -> Floats:
     released = clues.released if len(known) == len(clues.released) else clues.released.take(known)
-    found = nearest(clues.space, clues.people, released, progress=progress, description="Guessing").index[
-        :, 0
-    ]
-    return secret.values[known[found]]
+    found = nearest(clues.space, clues.people, released, progress=progress, description="Guessing")
+    return secret.values[known[found.index[:, 0]]]
 
 
 def _of_forest(clues: Clues, secret: Secret, known: Integers, rng: np.random.Generator) -> Floats:

@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from discreet.attack.membership_inference import LIRA, Scores, judged, roc_figures
+from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, judged, methods_table, roc_figures
 from discreet.attack.structural_attack import SACRO
 from discreet.attack.success import RISK_FIGURES, drawn, measured
 from discreet.core.arrays import Flags, Floats, Integers, rows_of
-from discreet.core.cards import Figure, measure
+from discreet.core.cards import measure
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
@@ -39,12 +39,7 @@ _TINY = 1e-6
     place=8,
     work="whole-file",
     references=(LIRA, SACRO),
-    figures={
-        **RISK_FIGURES,
-        "auc": Figure("Pairs of a member and another told apart (AUC)", unit="share", better="lower"),
-        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
-        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
-    },
+    figures={**RISK_FIGURES, **ROC_FIGURES},
     tells=("chosen",),
 )
 @checked
@@ -153,10 +148,7 @@ def model_membership(
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
-            methods=lambda: pl.DataFrame(
-                [{"method": name, **roc_figures(one)} for name, one in scores.items()],
-                schema_overrides={"tpr_at_fpr_001": pl.Float64, "tpr_at_fpr_01": pl.Float64},
-            ),
+            methods=lambda: methods_table(scores),
             records=lambda: pl.DataFrame(
                 {"record": inside, **{name.replace(" ", "_"): one.members for name, one in scores.items()}}
             ),

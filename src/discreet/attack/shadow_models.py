@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.membership_inference import LIRA, Scores, roc_figures
+from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, roc_figures
 from discreet.attack.success import RISK_FIGURES, Tally, measured
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
@@ -53,9 +53,8 @@ _NEIGHBORS = 5
     ),
     figures={
         **RISK_FIGURES,
+        **ROC_FIGURES,
         "auc": Figure("Releases with and without the target told apart (AUC)", unit="share", better="lower"),
-        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
-        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
         "worst_target_risk": Figure(
             "Risk of the target that is recognized best", unit="share", better="lower"
         ),
@@ -210,12 +209,8 @@ def _shadows(
 def _near(people: pl.DataFrame, release: pl.DataFrame, names: tuple[str, ...]) -> Floats:
     """Write how near a release comes to each person: the logs of the distances to its first and its nearest few."""
     space = MixedSpace.fit(people.select(names), release)
-    found = nearest(
-        space,
-        space.place(people.select(names)),
-        space.place(release),
-        k=min(_NEIGHBORS, release.height),
-    ).distance
+    asked, crowd = space.place(people.select(names)), space.place(release)
+    found = nearest(space, asked, crowd, k=min(_NEIGHBORS, release.height)).distance
     near: Floats = np.log(np.column_stack([found[:, 0], found.mean(axis=1)]) + 1e-3)
     return near
 

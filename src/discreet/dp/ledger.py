@@ -116,11 +116,7 @@ class Ledger:
             "format": FORMAT,
             "id": secrets.token_hex(16),
             "follows": "",
-            **(
-                fingerprints(source)
-                if source is not None
-                else {"source": "", "fingerprint": "", "content": ""}
-            ),
+            **({"source": "", "fingerprint": "", "content": ""} if source is None else fingerprints(source)),
             "epsilon": float(epsilon),
             "delta": float(delta),
             "adjacency": adjacency,
@@ -248,8 +244,7 @@ class Ledger:
             epsilon, delta, source=source, **options
         )  # what is wrong with these is told before anything is moved
         with earlier._alone():
-            earlier._refresh()
-            earlier._write({**earlier._header, "closed": True}, earlier._entries)
+            earlier._rewrite(closed=True)
             names = (
                 place.with_name(f"{place.name.removesuffix(SUFFIX)}.{n}{SUFFIX}") for n in range(1, 10_000)
             )
@@ -258,8 +253,7 @@ class Ledger:
                 place.rename(kept)
         ledger = cls(epsilon, delta, path=place, source=source, **options)
         with ledger._alone():
-            ledger._refresh()
-            ledger._write({**ledger._header, "follows": well_formed(f"{kept.name}: {why}")}, ledger._entries)
+            ledger._rewrite(follows=well_formed(f"{kept.name}: {why}"))
         return ledger
 
     @property
@@ -415,8 +409,7 @@ class Ledger:
     def close(self) -> None:
         """Take no further release."""
         with self._alone():
-            self._refresh()
-            self._write({**self._header, "closed": True}, self._entries)
+            self._rewrite(closed=True)
 
     def table(self) -> pl.DataFrame:
         """The releases entered so far, one row a record."""
@@ -426,7 +419,7 @@ class Ledger:
         """The ledger as it stands, in words and rows for people."""
         (epsilon, delta), spent = self.budget, self.spent
         return Spending(
-            f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else ""),
+            _bounds(epsilon, delta),
             f"epsilon {spent.epsilon:.4g}" + (f", delta {spent.delta:g}" if spent.delta else ""),
             f"epsilon {self.left:.4g}",
             tuple(
@@ -449,9 +442,8 @@ class Ledger:
     def __repr__(self) -> str:
         epsilon, delta = self.budget
         spent = self.spent
-        bounds = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
         return (
-            f"Ledger({bounds}; {len({entry['release'] for entry in self._entries})} releases, epsilon "
+            f"Ledger({_bounds(epsilon, delta)}; {len({entry['release'] for entry in self._entries})} releases, epsilon "
             f"{spent.epsilon:.4g} spent{', closed' if self.closed else ''})"
         )
 
@@ -578,8 +570,12 @@ class Ledger:
         found = fingerprints(source)
         if found["fingerprint"] == self._header["fingerprint"]:
             with contextlib.suppress(InputError), self._alone():  # where one may only read it stays as it is
-                self._refresh()
-                self._write({**self._header, "content": found["content"]}, self._entries)
+                self._rewrite(content=found["content"])
+
+    def _rewrite(self, **changes: Any) -> None:
+        """Change the header of the ledger as it stands now."""
+        self._refresh()
+        self._write({**self._header, **changes}, self._entries)
 
     def _write(self, header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
         """Write the ledger, then believe it."""
@@ -589,6 +585,10 @@ class Ledger:
                 write_ledger(unfinished, header, entries)
             _SEEN[header["id"]] = len(entries)
         self._header, self._entries = header, entries
+
+
+def _bounds(epsilon: float, delta: float) -> str:
+    return f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
 
 
 def _now() -> str:

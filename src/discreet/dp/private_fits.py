@@ -185,13 +185,8 @@ def _sgd(design: Design, tau: float, asked: Settings) -> Prepared:
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
     steps = asked.steps or _STEPS
     noise = subsampled_gaussian_noise(epsilon, delta, share, steps)
-    slopes = noisy_gradients.Slopes(
-        design,
-        loss,
-        noise,
-        replace=False,
-        words=words_of(asked.seed, f"sgd {tau!r}"),
-    )
+    words = words_of(asked.seed, f"sgd {tau!r}")
+    slopes = noisy_gradients.Slopes(design, loss, noise, replace=False, words=words)
 
     def draw() -> tuple[Floats, dict[str, Any]]:
         return noisy_gradients.stochastic_descent(

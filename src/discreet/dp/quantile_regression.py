@@ -20,7 +20,6 @@ from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.guarantees import settled, stands
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
-from discreet.core.wording import shown
 from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_rho, rational_epsilon
 from discreet.dp.costs import Adjacency, Spend
 from discreet.dp.ledger import Ledger
@@ -371,9 +370,5 @@ def _in_order(points: Floats, lines: Floats, taus: Sequence[float], design: Desi
 def _meaning(y: str, taus: Sequence[float], lines: Floats, design: Design, how: str) -> str:
     told = []
     for tau, line in zip(taus, lines, strict=True):
-        parts = [
-            shown(float(value)) if design.intercept and not at else f"{shown(float(value))} × {term}"
-            for at, (term, value) in enumerate(zip(design.terms, line, strict=True))
-        ]
-        told.append(f"{100 * tau:g} % of the records lie below {' + '.join(parts)}")
+        told.append(f"{100 * tau:g} % of the records lie below {design.in_words(line)}")
     return f"Of '{y}', about {'; '.join(told)} ({how})."
