@@ -70,6 +70,8 @@ DOORS = {
         "mean": bounded(dp.mean),
         "variance": bounded(dp.variance),
         "quantiles": bounded(dp.quantiles),
+    },
+    "dp/private_tables.py": {
         "histogram": lambda e, ledger: dp.histogram(CODES, "x", levels=["a", "b"], epsilon=e, ledger=ledger),
         "table": lambda e, ledger: dp.table(CODES, ["x", "y"], levels=LEVELS, epsilon=e, ledger=ledger),
         "table, unknown cells": lambda e, ledger: dp.table(CODES, "x", delta=DELTA, epsilon=e, ledger=ledger),

@@ -230,7 +230,14 @@ def _read_entry(
 
 def _entry(name: str, findings: list[Finding], files: list[dict[str, Any]], **known: Any) -> dict[str, Any]:
     """Write an output as a package holds it; what is not known of it is left empty."""
-    empty = {"kind": "custom", "command": "", "created": "", "variables": [], "notes": [], "mitigation": None}
+    empty: dict[str, Any] = {
+        "kind": "custom",
+        "command": "",
+        "created": "",
+        "variables": [],
+        "notes": [],
+        "mitigation": None,
+    }
     about = {"name": name, **empty, "comments": [], "exception": "", **known}
     return {**about, **CheckResult(findings).to_dict(), "files": files}
 

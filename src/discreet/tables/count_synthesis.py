@@ -43,7 +43,7 @@ SMALL_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
-class CountSynthesis(TableProtection):
+class CountSynthesis(TableProtection, is_method=False):
     """What the syntheses of counts share: pseudocounts, the model of the means, copies, and honest words."""
 
     alpha: Annotated[float, AtLeast(0)] | None = None

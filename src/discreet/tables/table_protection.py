@@ -216,10 +216,10 @@ class TableProtection(ABC):
     follow_from_parameters: ClassVar[frozenset[str]] = frozenset()
     """Figures that follow from the parameters and the declared domain alone: a log may hold them beside a claim."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, is_method: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
         typed_parameters(cls, where=lambda made: made.name)
-        if not cls.__name__.startswith("_"):
+        if is_method and not cls.__name__.startswith("_"):
             TableProtection.known[kebab(cls.__name__)] = cls
 
     @property
