@@ -10,21 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import (
-    OPINION,
-    REFERENCE,
-    RISK_FIGURES,
-    Tally,
-    Trial,
-    Victims,
-    chosen_ways,
-    drawn,
-    label_codes,
-    measured,
-    trials_table,
-    victims_of,
-    worst_trial,
-)
+from discreet.attack import success
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
@@ -55,8 +41,8 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     place=3,
     leading=True,
     work="whole-file",
-    references=(OPINION, REFERENCE),
-    figures=RISK_FIGURES,
+    references=(success.OPINION, success.REFERENCE),
+    figures=success.RISK_FIGURES,
     compare=OfPair(62, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
     benchmark=OfBenchmark(5),
 )
@@ -137,10 +123,10 @@ def inference(
     >>> found.figures["attack_rate"], round(found.figures["baseline_rate"], 1)
     (1.0, 0.5)
     """
-    methods = chosen_ways(method, METHODS)
+    methods = success.chosen_ways(method, METHODS)
     victims, secrets, knowns = _plan(original, released, holdout, secret, known, categorical, precision)
     root = int(generator(seed).integers(2**62))
-    trials: dict[str, Trial] = {}
+    trials: dict[str, success.Trial] = {}
     rows: dict[str, pl.DataFrame] = {}
     said: list[str] = []
     for name in track(secrets, description="Guessing", progress=progress and len(secrets) > 1):
@@ -150,8 +136,8 @@ def inference(
         trials |= {f"{name} by {one}": trial for one, trial in told.items()}
         rows |= {f"{name} by {one}": table for one, table in hits.items()}
         said += caveats
-    worst = worst_trial(trials)
-    return measured(
+    worst = success.worst_trial(trials)
+    return success.measured(
         "inference",
         *trials[worst],
         doing=f"guesses a person's '{worst.rpartition(' by ')[0]}' ({_WAYS[worst.rpartition(' by ')[2]]})",
@@ -185,7 +171,7 @@ def _plan(  # noqa: PLR0917
     known: Sequence[str] | None,
     categorical: Sequence[str],
     precision: Setting,
-) -> tuple[Victims, tuple[str, ...], dict[str, tuple[str, ...]]]:
+) -> tuple[success.Victims, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Settle which columns are guessed from which, and bring the files together."""
     named = None if secret is None else names_checked(original, secret, "secret")
     if named is not None and not named:
@@ -194,7 +180,7 @@ def _plan(  # noqa: PLR0917
     wanted = (
         None if named is None or given is None else [*named, *(name for name in given if name not in named)]
     )
-    victims = victims_of(
+    victims = success.victims_of(
         original, released, holdout, columns=wanted, categorical=categorical, precision=precision
     )
     if named is not None:
@@ -216,7 +202,7 @@ def _plan(  # noqa: PLR0917
 
 
 def _attacked(
-    victims: Victims,
+    victims: success.Victims,
     name: str,
     known: Sequence[str],
     *,
@@ -224,7 +210,7 @@ def _attacked(
     attacks: int,
     tolerance: float,
     root: int,
-) -> tuple[dict[Method, Trial], dict[Method, pl.DataFrame], list[str]]:
+) -> tuple[dict[Method, success.Trial], dict[Method, pl.DataFrame], list[str]]:
     """Guess one secret by each method, about people in the file and in the holdout alike."""
     tables = victims.tables
     coded = secrets_of([table[name] for table in tables], categorical=name in victims.categorical)
@@ -241,7 +227,7 @@ def _attacked(
             raise InputError(
                 f"Column '{name}' is missing for everybody in the {which}: no guess could be checked."
             )
-        chosen.append(there[drawn(len(there), attacks, generator(root, name, stream))])
+        chosen.append(there[success.drawn(len(there), attacks, generator(root, name, stream))])
     truths = [coded[at].values[rows] for at, rows in zip((0, 2), chosen, strict=False)]
     people = pl.concat([tables[at][rows].select(known) for at, rows in zip((0, 2), chosen, strict=False)])
     clues = Clues.of(tables[1].select(known), people, victims.categorical)
@@ -251,13 +237,13 @@ def _attacked(
     blind = is_right(
         np.full(cut, blind_guess(released, tolerance, reach)), truths[0], released, tolerance, reach
     )
-    trials: dict[Method, Trial] = {}
+    trials: dict[Method, success.Trial] = {}
     rows: dict[Method, pl.DataFrame] = {}
     for method in methods:
         guess = guesses(method, clues, released, generator(root, name, method))
         right: Flags = is_right(guess, truth, released, tolerance, reach)
-        holdout = Tally.of(right[cut:]) if len(chosen) > 1 else None
-        trials[method] = Trial(Tally.of(right[:cut]), holdout, Tally.of(blind))
+        holdout = success.Tally.of(right[cut:]) if len(chosen) > 1 else None
+        trials[method] = success.Trial(success.Tally.of(right[:cut]), holdout, success.Tally.of(blind))
         rows[method] = pl.DataFrame({"record": chosen[0], "guessed": right[:cut]})
     return trials, rows, not_attacked(coded[0], name)
 
@@ -269,15 +255,15 @@ def not_attacked(secret: Secret, name: str) -> list[str]:
     return [said] if gone else []
 
 
-def reach_of(victims: Victims, name: str, secret: Secret) -> float:
+def reach_of(victims: success.Victims, name: str, secret: Secret) -> float:
     """Give the days between the first and the last date of a column of dates; 0 for numbers and labels."""
     if not victims.original.schema[name].is_temporal() or not secret.is_number:
         return 0.0
     return float(np.nanmax(secret.values) - np.nanmin(secret.values))
 
 
-def _side_by_side(trials: Mapping[str, Trial]) -> pl.DataFrame:
-    table = trials_table(trials, heading="secret")
+def _side_by_side(trials: Mapping[str, success.Trial]) -> pl.DataFrame:
+    table = success.trials_table(trials, heading="secret")
     parts = [name.rpartition(" by ") for name in trials]
     return table.with_columns(
         pl.Series("secret", [secret for secret, _, _ in parts]),
@@ -318,7 +304,7 @@ def secrets_of(columns: Sequence[pl.Series], *, categorical: bool) -> list[Secre
     dtype = columns[0].dtype
     if (dtype.is_numeric() or dtype.is_temporal()) and not categorical:
         return [Secret(as_float(column), 0) for column in columns]
-    codes, levels = label_codes(columns)
+    codes, levels = success.label_codes(columns)
     return [Secret(values, levels) for values in codes]
 
 

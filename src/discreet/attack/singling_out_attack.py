@@ -16,22 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import (
-    FEW,
-    FEW_TRIES,
-    MISSING,
-    OPINION,
-    REFERENCE,
-    RISK_FIGURES,
-    Tally,
-    Trial,
-    Victims,
-    as_numbers,
-    measured,
-    trials_table,
-    victims_of,
-    worst_trial,
-)
+from discreet.attack import success
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.citations import COHEN_NISSIM_2020
@@ -85,9 +70,9 @@ class Found:
     place=1,
     leading=True,
     work="whole-file",
-    references=(OPINION, COHEN_NISSIM_2020, REFERENCE),
+    references=(success.OPINION, COHEN_NISSIM_2020, success.REFERENCE),
     figures={
-        **RISK_FIGURES,
+        **success.RISK_FIGURES,
         "univariate_risk": Figure("Risk by one column", unit="share", better="lower"),
         "multivariate_risk": Figure("Risk by several columns", unit="share", better="lower"),
     },
@@ -174,11 +159,11 @@ def singling_out(
     >>> found.value > 0.9, found.figures["control_rate"] < 0.1
     (True, True)
     """
-    victims = victims_of(
+    victims = success.victims_of(
         original, released, holdout, columns=columns, categorical=categorical, precision=precision
     )
     root = int(generator(seed).integers(2**62))
-    lines = as_numbers(victims)
+    lines = success.as_numbers(victims)
     labels = np.array([not victims.is_number(name) for name in victims.names])
     found: dict[str, Found] = {}
     if predicates != "multivariate":
@@ -196,8 +181,8 @@ def singling_out(
         )
     held = _held(found, lines, labels, root)
     trials = {name: one.trial for name, one in held.items()}
-    worst = worst_trial(trials)
-    return measured(
+    worst = success.worst_trial(trials)
+    return success.measured(
         "singling_out",
         *trials[worst],
         doing=f"singles a person out ({_SEARCHES[worst]})",
@@ -214,7 +199,7 @@ def singling_out(
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
-            searches=lambda: engine.like(original, trials_table(trials, heading="search")),
+            searches=lambda: engine.like(original, success.trials_table(trials, heading="search")),
             predicates=lambda: engine.like(original, _table(found, held, victims)),
         ),
     )
@@ -231,7 +216,7 @@ _SEARCHES = {
 class _Held:
     """What a search achieved, and how many people each of its predicates fits in the original and the holdout."""
 
-    trial: Trial
+    trial: success.Trial
     in_original: Integers
     in_holdout: Integers | None
 
@@ -252,20 +237,20 @@ def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, ro
                 )
             outside = one.matches(others)
             holdout = at_size(outside, others.shape[1], size, rng)
-        blind = Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
-        held[name] = _Held(Trial(Tally.of(inside == 1), holdout, blind), inside, outside)
+        blind = success.Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
+        held[name] = _Held(success.Trial(success.Tally.of(inside == 1), holdout, blind), inside, outside)
     return held
 
 
-def _by_kind(trials: Mapping[str, Trial]) -> dict[str, float | None]:
+def _by_kind(trials: Mapping[str, success.Trial]) -> dict[str, float | None]:
     several = {name: trial for name, trial in trials.items() if name != "univariate"}
     return {
         "univariate_risk": trials["univariate"].beyond().risk if "univariate" in trials else None,
-        "multivariate_risk": several[worst_trial(several)].beyond().risk if several else None,
+        "multivariate_risk": several[success.worst_trial(several)].beyond().risk if several else None,
     }
 
 
-def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[str]:
+def _scarce(found: Mapping[str, Found], attacks: int, victims: success.Victims) -> list[str]:
     """Say where fewer descriptions were found than asked for; a search that finds none is named."""
     wanted = {"univariate": attacks, "greedy": (attacks + 1) // 2, "tree": (attacks + 1) // 2}
     said = [
@@ -273,12 +258,12 @@ def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[
         for name, one in found.items()
         if len(one) < wanted[name]
     ]
-    if victims.holdout is not None and victims.holdout.height < FEW:
+    if victims.holdout is not None and victims.holdout.height < success.FEW:
         said.append(
             Caveat(
-                f"The holdout has {victims.holdout.height:,} people, fewer than {FEW}: what a holdout as large as the "
-                "original would say is a guess. Read the interval, not the number.",
-                code=FEW_TRIES,
+                f"The holdout has {victims.holdout.height:,} people, fewer than {success.FEW}: what a holdout as "
+                "large as the original would say is a guess. Read the interval, not the number.",
+                code=success.FEW_TRIES,
             )
         )
     gone = sum(table.null_count().sum_horizontal().item() for table in victims.tables)
@@ -294,7 +279,7 @@ def _single_values(lines: Floats, labels: Flags, wanted: int, rng: np.random.Gen
         columns += [np.full(len(alone), column)]
         lows += [alone]
         highs += [alone]
-        known, often = values[values > MISSING], counts[values > MISSING]
+        known, often = values[values > success.MISSING], counts[values > success.MISSING]
         if not labels[column] and len(known) > 2:
             # The largest and the smallest are alone also where the original has one who goes farther still.
             ends = [(known[-1], _MOST, often[-1]), (_LEAST, known[0], often[0])]
@@ -386,7 +371,7 @@ def _blindly(found: Found, lines: Sequence[Floats], labels: Flags, rng: np.rando
         known = np.unique(np.concatenate([line[column] for line in lines]))
         at = found.columns == column
         point = at & (found.lows == found.highs)
-        numbers = known[known > MISSING]
+        numbers = known[known > success.MISSING]
         values = (
             rng.choice(known, size=int(point.sum()))
             if labels[column] or not len(numbers)
@@ -406,7 +391,7 @@ def _decimals(numbers: Floats) -> int:
     return next((places for places in range(6) if np.array_equal(np.round(numbers, places), numbers)), 6)
 
 
-def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: Victims) -> pl.DataFrame:
+def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: success.Victims) -> pl.DataFrame:
     """Name the columns of each description and how many people it fits; its values stay in the house."""
     return pl.concat(
         pl.DataFrame(
@@ -441,7 +426,7 @@ _STEPS = 200
 _RESAMPLES = 100
 
 
-def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) -> Tally:
+def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) -> success.Tally:
     """Estimate how many predicates fit exactly one person among ``wanted``, from their matches among ``size``.
 
     Examples
@@ -453,7 +438,7 @@ def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) 
     True
     """
     if size >= wanted:
-        return Tally(float(np.count_nonzero(counts == 1)), float(len(counts)))
+        return success.Tally(float(np.count_nonzero(counts == 1)), float(len(counts)))
     times = wanted / size
     seen = np.bincount(np.minimum(counts, _MOST_MATCHES), minlength=_MOST_MATCHES + 1).astype(np.float64)
     draws = np.vstack([seen, rng.multinomial(len(counts), seen / seen.sum(), size=_RESAMPLES)])
@@ -463,7 +448,7 @@ def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) 
     tries = float(len(counts))
     if spread > 0 and 0 < rate < 1:
         tries = float(np.clip(rate * (1 - rate) / spread, 1.0, tries))
-    return Tally(rate * tries, tries)
+    return success.Tally(rate * tries, tries)
 
 
 def _mixtures(draws: Floats, rates: Floats) -> Floats:

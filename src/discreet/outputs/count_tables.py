@@ -12,6 +12,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.outputs import mitigations
 from discreet.outputs.check_results import CheckResult, Finding, Status
 from discreet.outputs.checks.frequencies import (
     check_counts,
@@ -19,14 +20,6 @@ from discreet.outputs.checks.frequencies import (
     check_proportions,
     counted,
     positions,
-)
-from discreet.outputs.mitigations import (
-    merged_levels,
-    primary_cells,
-    require_mitigation,
-    rounded,
-    secondary_cells,
-    too_small,
 )
 from discreet.outputs.output import Draft, Margins, flags_of, wide
 from discreet.outputs.output_cells import Cells, count_cells, places_of, records_of, registered
@@ -56,7 +49,7 @@ def tabulate(
 ) -> Draft:
     """Count people by cell, check, and mend if asked."""
     if mitigate is not None:
-        require_mitigation(mitigate, [barn], OFFERED)
+        mitigations.require_mitigation(mitigate, [barn], OFFERED)
     if normalize not in (None, "all", "rows", "columns"):
         raise ParameterError("normalize must be 'all', 'rows' or 'columns'.")
     cells = count_cells(data, question)
@@ -79,9 +72,9 @@ def tabulate(
         notes.append("The researcher declares some cells to be impossible or trivial; a human confirms it.")
     shown = people
     if mitigate in ("suppress", "secondary-suppress"):
-        primary = primary_cells(checked, cells.shape)
+        primary = mitigations.primary_cells(checked, cells.shape)
         if mitigate == "secondary-suppress":
-            secondary = secondary_cells(people, primary, policy)
+            secondary = mitigations.secondary_cells(people, primary, policy)
         flags = flags_of(cells.shape, checked, primary=primary, secondary=secondary)
         flags[~primary & ~secondary] = "F"
         hidden = primary | secondary
@@ -98,7 +91,7 @@ def tabulate(
         shown = np.where(hidden, np.nan, people)
     elif mitigate == "round":
         flags = np.full(cells.shape, "F", dtype=object)
-        shown = rounded(people, policy.round_base)
+        shown = mitigations.rounded(people, policy.round_base)
         checked = rounded_check(people, policy, barn)
         notes.append(
             f"Counts are rounded to the base {policy.round_base}; margins are of the rounded counts."
@@ -126,7 +119,7 @@ def tabulate(
     numbers, heading = shown, "count"
     if question.weight is not None:
         numbers, heading = np.where(np.isnan(shown), np.nan, cells.values["weighted"]), "weighted count"
-        numbers = rounded(numbers, policy.round_base) if mitigate == "round" else numbers
+        numbers = mitigations.rounded(numbers, policy.round_base) if mitigate == "round" else numbers
         ends = _weighted_margins(numbers, across) if margins else None
         notes.append("Numbers are weighted; the threshold is held against unweighted people.")
     tables = {kind: _laid_out(cells, numbers, across, ends, normalize, heading=heading)}
@@ -155,8 +148,8 @@ def collapsed(
     if not question.by:
         raise ParameterError("There is no dimension whose levels could be merged.")
     # Merged cells are new combinations; what was impossible for one level need not be for two.
-    names = merged_levels(
-        cells.people.astype(np.float64), cells.levels, lambda table: too_small(table, policy)
+    names = mitigations.merged_levels(
+        cells.people.astype(np.float64), cells.levels, lambda table: mitigations.too_small(table, policy)
     )
     recode = {
         name: changes
@@ -170,7 +163,7 @@ def collapsed(
 
 def rounded_check(people: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
     """Judge rounded counts: a zero may be a small count and the other way round; what is left small a human sees."""
-    shown = rounded(people, policy.round_base)
+    shown = mitigations.rounded(people, policy.round_base)
     small = (shown > 0) & (shown < policy.threshold)
     number = int(small.sum())
     reason = (

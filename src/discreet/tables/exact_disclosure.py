@@ -17,20 +17,8 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
+from discreet.tables.gauss import problem as setup
 from discreet.tables.gauss.elimination_runs import Left, primitive, run, taken_off
-from discreet.tables.gauss.problem import (
-    PLAIN,
-    Problem,
-    distinct_columns,
-    labels_of,
-    merged_rows,
-    moved_rows,
-    owners,
-    positions,
-    row_kinds,
-    unit_columns,
-    whole_numbers,
-)
 from discreet.tables.table_cells import cell_places, inner_values
 
 if TYPE_CHECKING:
@@ -81,24 +69,26 @@ def computable(
     >>> computable(x, published=[1, 2], targets=[0]).cells
     array([0])
     """
-    x = whole_numbers(x, "x")
+    x = setup.whole_numbers(x, "x")
     height, count = x.shape
-    open_cells = positions(published, count, "published")
-    wanted = positions(targets, count, "targets")
-    label, names = labels_of(contributors, height, {"within"}) if contributors is not None else (None, [])
-    x, unknown = _of_unknown(x, positions(known_rows, height, "known_rows", what="inner cells"))
+    open_cells = setup.positions(published, count, "published")
+    wanted = setup.positions(targets, count, "targets")
+    label, names = (
+        setup.labels_of(contributors, height, {"within"}) if contributors is not None else (None, [])
+    )
+    x, unknown = _of_unknown(x, setup.positions(known_rows, height, "known_rows", what="inner cells"))
     own = np.flatnonzero((label >= 0) & unknown) if label is not None else np.zeros(0, dtype=np.int64)
     columns = _shortest_first(x[:, open_cells])
-    every = sparse.hstack([columns, x[:, wanted], unit_columns(own, height)]).tocsc()
-    kind, labels = row_kinds(height, None, label)
-    rows = merged_rows(every, kind)
+    every = sparse.hstack([columns, x[:, wanted], setup.unit_columns(own, height)]).tocsc()
+    kind, labels = setup.row_kinds(height, None, label)
+    rows = setup.merged_rows(every, kind)
     every = every[rows].tocsc()
     width = columns.shape[1]
     left = _left_over(every[:, :width], every[:, width:], kind[rows], labels[rows])
     gone = left.sizes[: len(wanted)] == 0
     if label is None:
         return Computable(wanted[gone], (), ())
-    owner = owners(x[:, wanted], label, empty_rows)
+    owner = setup.owners(x[:, wanted], label, empty_rows)
     pairs, sums = _contributors(left, len(rows), owner, gone, label[own])
     return Computable(
         wanted[gone],
@@ -223,9 +213,9 @@ def knowledge(table: Table, previous: Sequence[tuple[Table, Any]] = ()) -> Knowl
     tables = [table, *(earlier for (earlier, _), alike in zip(previous, same, strict=True) if alike)]
     masks = [mask for mask, alike in zip(shown, same, strict=True) if alike]
     rows, height = _rows(tables)
-    parts = [moved_rows(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
+    parts = [setup.moved_rows(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
     ties = [
-        moved_rows(one.joined.ties, at, height)
+        setup.moved_rows(one.joined.ties, at, height)
         for one, at in zip(tables, rows, strict=True)
         if one.joined is not None
     ]
@@ -372,7 +362,7 @@ def disclosing_columns(
     >>> mine.toarray().ravel().tolist()
     [1, 1]
     """
-    x = whole_numbers(x, "x")
+    x = setup.whole_numbers(x, "x")
     height = x.shape[0]
     x, unknown = _of_unknown(x, np.asarray(known_rows, dtype=np.int64))
     cells = sorted({cell for cell, _ in pairs})
@@ -380,7 +370,7 @@ def disclosing_columns(
     own = np.array(
         [row for row, who in enumerate(contributors) if who in names and unknown[row]], dtype=np.int64
     )
-    sought = sparse.hstack([x[:, cells], unit_columns(own, height)]).tocsc()
+    sought = sparse.hstack([x[:, cells], setup.unit_columns(own, height)]).tocsc()
     left = _left_of(x[:, published], sought)
     spaces = {
         who: _space(
@@ -401,7 +391,7 @@ def disclosing_columns(
         columns.append(sparse.csc_matrix(sought @ shares.reshape(-1, 1)))
     if not columns:
         return sparse.csc_matrix((height, 0), dtype=np.int64)
-    return distinct_columns(sparse.hstack(columns).tocsc())
+    return setup.distinct_columns(sparse.hstack(columns).tocsc())
 
 
 def _left_of(columns: Any, sought: Any) -> Left:
@@ -410,20 +400,20 @@ def _left_of(columns: Any, sought: Any) -> Left:
     columns = _shortest_first(columns)
     tagged = sparse.vstack([sought, sparse.identity(many, dtype=np.int64)]).tocsc()
     padded = sparse.vstack([columns, sparse.csc_matrix((many, columns.shape[1]), dtype=np.int64)]).tocsc()
-    kind, labels = row_kinds(height + many, None, None)
+    kind, labels = setup.row_kinds(height + many, None, None)
     return _left_over(padded, tagged, kind, labels)
 
 
 def _left_over(columns: Any, sought: Any, kind: Any, label: Integers) -> Left:
     """Eliminate sought columns by given ones, without any rule on what may be published."""
-    problem = Problem(
+    problem = setup.Problem(
         columns=columns,
         n_forced=columns.shape[1],
         primaries=sought,
         kind=kind,
         label=label,
         order=np.arange(len(kind), dtype=np.int64),
-        method=PLAIN,
+        method=setup.PLAIN,
         within=False,
         parallel=False,
         combinations=False,
@@ -443,7 +433,7 @@ def _of_unknown(x: Any, known_rows: Any) -> tuple[Any, Flags]:
 
 
 def _shortest_first(columns: Any) -> Any:
-    columns = distinct_columns(columns)
+    columns = setup.distinct_columns(columns)
     return columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
 
 
@@ -469,4 +459,4 @@ def together(one: Any, other: Any) -> Any:
     """Put columns side by side, equal ones once; ``one`` may be None."""
     if one is None:
         return other
-    return distinct_columns(sparse.hstack([one, other]).tocsc())
+    return setup.distinct_columns(sparse.hstack([one, other]).tocsc())

@@ -19,19 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from discreet.core import guarantees
 from discreet.core.arrays import Array, Integers
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.guarantees import (
-    CODES_OF_THE_DATA,
-    CONFIDENTIAL,
-    NOT_COMPARED,
-    SEVERAL_RECORDS,
-    DifferentialPrivacy,
-    Spending,
-    public_and_internal,
-    settled,
-    stands,
-)
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.native_libraries import one_thread
@@ -103,7 +93,7 @@ class TableChange:
     notes: tuple[str, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
-    private: DifferentialPrivacy | None = None
+    private: guarantees.DifferentialPrivacy | None = None
     why_none: str = ""
     detail: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     copies: tuple[tuple[Values, Values], ...] = ()
@@ -143,8 +133,8 @@ class ProtectedTable:
     figures: Mapping[str, Any] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=Detail)
     copies: tuple[Table, ...] = ()
-    private: DifferentialPrivacy | None = None
-    spending: Spending | None = None
+    private: guarantees.DifferentialPrivacy | None = None
+    spending: guarantees.Spending | None = None
 
     @property
     def published(self) -> pl.DataFrame:
@@ -166,7 +156,7 @@ class ProtectedTable:
 
     def summary(self) -> str:
         """What was done and what it cost, in a few sentences; beside a guarantee nothing that the true table tells."""
-        said = NOT_COMPARED if self.guarantee else self.information.meaning
+        said = guarantees.NOT_COMPARED if self.guarantee else self.information.meaning
         assured = (
             f"Guarantee: {self.guarantee}" if self.guarantee else f"No formal guarantee: {self.why_none}"
         )
@@ -184,7 +174,7 @@ class ProtectedTable:
             "spending": self.spending.to_dict() if self.spending else None,
         }
         if internal:
-            found |= {"confidential": CONFIDENTIAL, "information": self.information.to_dict()}
+            found |= {"confidential": guarantees.CONFIDENTIAL, "information": self.information.to_dict()}
         return found
 
     def to_html(self, path: str | Path, *, show_values: bool = False) -> Path:
@@ -260,7 +250,7 @@ class TableProtection(ABC):
         figures, inside, seconds = dict(change.figures), {}, time.perf_counter() - began
         withheld = change.private is not None
         if withheld:
-            figures, more = public_and_internal(self.follow_from_parameters, figures)
+            figures, more = guarantees.public_and_internal(self.follow_from_parameters, figures)
             inside = {"changed_cells": moved, "seconds": seconds, **more}
         step = Step(
             treatment=self.name,
@@ -271,7 +261,7 @@ class TableProtection(ABC):
             counts_withheld=withheld,
             internal={"seed": int(root), **inside, **change.internal},
         )
-        guarantee, why_none = settled(change.private, change.why_none, seeded=stream.seeded)
+        guarantee, why_none = guarantees.settled(change.private, change.why_none, seeded=stream.seeded)
         others = tuple(released(table, cells, inner, change.notes) for cells, inner in change.copies)
         return ProtectedTable(
             made,
@@ -282,7 +272,7 @@ class TableProtection(ABC):
             figures,
             Detail(**change.detail),
             (made, *others),
-            stands(change.private, seeded=stream.seeded),
+            guarantees.stands(change.private, seeded=stream.seeded),
             ledger.spending() if ledger else None,
         )
 
@@ -387,5 +377,5 @@ def why_not_claimed(table: Table, domain: str | None) -> str:
     must have one record.
     """
     if domain != "public" or not all(dimension.declared for dimension in table.hierarchy.values()):
-        return CODES_OF_THE_DATA
-    return SEVERAL_RECORDS if table.knows_contributors else ""
+        return guarantees.CODES_OF_THE_DATA
+    return guarantees.SEVERAL_RECORDS if table.knows_contributors else ""
