@@ -272,25 +272,19 @@ def _scarce(found: Mapping[str, Found], attacks: int, victims: success.Victims) 
 
 def _single_values(lines: Floats, labels: Flags, wanted: int, rng: np.random.Generator) -> Found:
     """Find the values that one released record has alone, and whatever lies beyond the last but one."""
-    columns, lows, highs = [], [], []
+    bounds = []
     for column, line in enumerate(lines):
         values, counts = np.unique(line, return_counts=True)
         alone = values[counts == 1]
-        columns += [np.full(len(alone), column)]
-        lows += [alone]
-        highs += [alone]
+        bounds.append(np.column_stack([alone, alone]))
         known, often = values[values > success.MISSING], counts[values > success.MISSING]
         if not labels[column] and len(known) > 2:
             # The largest and the smallest are alone also where the original has one who goes farther still.
             ends = [(known[-1], _MOST, often[-1]), (_LEAST, known[0], often[0])]
-            columns += [np.array([column for *_, many in ends if many == 1], dtype=np.int64)]
-            lows += [np.array([low for low, _, many in ends if many == 1])]
-            highs += [np.array([high for _, high, many in ends if many == 1])]
-    found = Found(
-        np.concatenate(columns).astype(np.int64)[:, None],
-        np.concatenate(lows)[:, None],
-        np.concatenate(highs)[:, None],
-    )
+            bounds[-1] = np.vstack([bounds[-1], *([low, high] for low, high, many in ends if many == 1)])
+    columns = np.repeat(np.arange(len(bounds)), [len(own) for own in bounds])
+    lows, highs = np.concatenate(bounds).T
+    found = Found(columns[:, None], lows[:, None].copy(), highs[:, None].copy())
     if len(found) <= wanted:
         return found
     return found.take(np.sort(rng.choice(len(found), wanted, replace=False)))

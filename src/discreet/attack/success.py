@@ -344,40 +344,33 @@ def _in_words(doing: str, attack: Tally, holdout: Tally | None, blind: float, fo
 
 def warnings_of(attack: Tally, holdout: Tally | None, baseline: Tally | float) -> list[str]:
     """Say what keeps the rates of an attack from being believed: few tries, no holdout, one that all fall to."""
-    said: list[str] = []
     tries = min(attack.tries, math.inf if holdout is None else holdout.tries)
-    if tries < FEW:
-        said.append(
-            Caveat(
-                f"The rates rest on {round(tries):,} attacks, fewer than {FEW}: read the interval, not the number.",
-                code=FEW_TRIES,
-            )
-        )
-    if holdout is None:
-        said.append(
-            Caveat(
-                "There is no holdout: what can be said of anybody, in the file or not, counts as risk here. People "
-                "who were not used to make the release tell the two apart (holdout=…).",
-                code=NO_CONTROL,
-            )
-        )
-    elif holdout.rate >= 1:
-        said.append(
-            Caveat(
-                "The attack succeeds against everybody who is not in the file, so there is nothing left that the "
-                "release could add; the risk is undefined, not zero.",
-                code=SURE_CONTROL,
-            )
-        )
-    if attack.interval[0] <= Trial(attack, holdout, baseline).blind:
-        said.append(
-            Caveat(
-                "The attack does no better than a blind guess: that it failed says little about what a better one "
-                "would achieve.",
-                code=WEAK_ATTACK,
-            )
-        )
-    return said
+    said = (
+        (
+            tries < FEW,
+            f"The rates rest on {round(tries):,} attacks, fewer than {FEW}: read the interval, not the number.",
+            FEW_TRIES,
+        ),
+        (
+            holdout is None,
+            "There is no holdout: what can be said of anybody, in the file or not, counts as risk here. People who "
+            "were not used to make the release tell the two apart (holdout=…).",
+            NO_CONTROL,
+        ),
+        (
+            holdout is not None and holdout.rate >= 1,
+            "The attack succeeds against everybody who is not in the file, so there is nothing left that the release "
+            "could add; the risk is undefined, not zero.",
+            SURE_CONTROL,
+        ),
+        (
+            attack.interval[0] <= Trial(attack, holdout, baseline).blind,
+            "The attack does no better than a blind guess: that it failed says little about what a better one would "
+            "achieve.",
+            WEAK_ATTACK,
+        ),
+    )
+    return [Caveat(sentence, code=code) for holds, sentence, code in said if holds]
 
 
 # Against whom is a release attacked? The original, the release and a holdout, brought to the same columns.

@@ -335,7 +335,24 @@ def append_decision(
     if not note.strip():
         _require_reason(decision, known.get("status"))
     with _alone(file):
-        return _append(file, output, decision, checker, note, known, now)
+        before = read_decisions(file)
+        verify_register(file)
+        moment = now or datetime.datetime.now(datetime.UTC)
+        entry = {
+            "number": len(before) + 1,
+            "time": moment.isoformat(timespec="seconds"),
+            "output": output,
+            "decision": decision,
+            "checker": checker.strip(),
+            "note": note.strip(),
+            **known,
+            "before": before[-1]["hash"] if before else _START,
+            "keyed": _key() is not None,
+        }
+        entry["hash"] = _hash(entry)
+        # One write of one line at the end: a crash leaves the earlier lines as they were.
+        append_line(file, json.dumps(entry, ensure_ascii=False, sort_keys=True))
+        return entry
 
 
 def _require_reason(decision: str, status: object) -> None:
@@ -360,35 +377,6 @@ def _status_beside(register: Path, output: str) -> str | None:
     if package == register or not package.exists():
         return None
     return str(Package.load(package)[output]["status"])
-
-
-def _append(  # noqa: PLR0917
-    file: Path,
-    output: str,
-    decision: str,
-    checker: str,
-    note: str,
-    about: Mapping[str, Any] | None,
-    now: datetime.datetime | None,
-) -> dict[str, Any]:
-    known = read_decisions(file)
-    verify_register(file)
-    moment = now or datetime.datetime.now(datetime.UTC)
-    entry = {
-        "number": len(known) + 1,
-        "time": moment.isoformat(timespec="seconds"),
-        "output": output,
-        "decision": decision,
-        "checker": checker.strip(),
-        "note": note.strip(),
-        **dict(about or {}),
-        "before": known[-1]["hash"] if known else _START,
-    }
-    entry["keyed"] = _key() is not None
-    entry["hash"] = _hash(entry)
-    # One write of one line at the end: a crash leaves the earlier lines as they were.
-    append_line(file, json.dumps(entry, ensure_ascii=False, sort_keys=True))
-    return entry
 
 
 @contextlib.contextmanager

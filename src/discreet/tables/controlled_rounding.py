@@ -103,11 +103,11 @@ class ControlledRounding(TableProtection):
         stream = self._stream(table, stream)
         for name in _columns(table):
             values = table.cells[name].cast(pl.Float64).to_numpy()
-            found = self._rounded(table, values, stream("cells", name))
+            made, told = self._rounded(table, values, stream("cells", name))
             whole = table.cells[name].dtype.is_integer()
-            cells[name] = found.values.astype(np.int64) if whole else found.values
+            cells[name] = made.astype(np.int64) if whole else made
             if name == table.value:
-                figures = found.figures
+                figures = told
         if figures.get("beyond"):
             text = (
                 f"No rounding to adjacent multiples of {self.base} keeps all sums; {figures['beyond']:,} cells moved "
@@ -142,7 +142,9 @@ class ControlledRounding(TableProtection):
         )
         return Stream(int.from_bytes(digest[:8], "big"), self.name)
 
-    def _rounded(self, table: Table, values: Floats, rng: np.random.Generator) -> _Found:
+    def _rounded(
+        self, table: Table, values: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, dict[str, Any]]:
         sums = _holding(table, values)
         below = np.floor(values / self.base + _WHOLE)
         rest = values / self.base - below
@@ -151,11 +153,11 @@ class ControlledRounding(TableProtection):
         # Where the draw gets stuck the program goes on from there, so that cells stay nearly right on average.
         goal = _drawn(sums, below, rest, rng) if exactly else rest
         if exactly and (goal == np.rint(goal)).all():
-            return _Found.of(self.base, below, rest, goal, values, unbiased=True, proved=True)
+            return self._steps_taken(below, rest, goal, values, unbiased=True, proved=True)
         for reach in range(_MOST_STEPS):
             answer = _programmed(sums, below, rest, goal, reach=reach, time_limit=self.time_limit)
             if answer is not None:
-                return _Found.of(self.base, below, rest, answer[0], values, unbiased=False, proved=answer[1])
+                return self._steps_taken(below, rest, answer[0], values, unbiased=False, proved=answer[1])
             if self.restricted:
                 raise ParameterError(
                     f"No rounding to adjacent multiples of {self.base} keeps all sums of this table. Use "
@@ -167,29 +169,20 @@ class ControlledRounding(TableProtection):
             "fewer cells at once."
         )
 
-
-@dataclass(frozen=True)
-class _Found:
-    values: Floats
-    figures: dict[str, Any]
-
-    @staticmethod
-    def of(
-        base: int, below: Floats, rest: Floats, steps: Floats, values: Floats, *, unbiased: bool, proved: bool
-    ) -> _Found:
-        made = base * (below + steps)
+    def _steps_taken(
+        self, below: Floats, rest: Floats, steps: Floats, values: Floats, *, unbiased: bool, proved: bool
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Return the rounded values, and in figures how far they lie from the true ones."""
+        made = self.base * (below + steps)
         beyond = (steps < 0) | (steps > np.where(rest > 0, 1, 0))
-        return _Found(
-            made,
-            {
-                "rounded": int((rest > 0).sum()),
-                "beyond": int(beyond.sum()),
-                "deviation": float(np.abs(made - values).sum()),
-                "largest_deviation": float(np.abs(made - values).max(initial=0.0)),
-                "unbiased": unbiased,
-                "proved_optimal": proved,
-            },
-        )
+        return made, {
+            "rounded": int((rest > 0).sum()),
+            "beyond": int(beyond.sum()),
+            "deviation": float(np.abs(made - values).sum()),
+            "largest_deviation": float(np.abs(made - values).max(initial=0.0)),
+            "unbiased": unbiased,
+            "proved_optimal": proved,
+        }
 
 
 def _columns(table: Table) -> list[str]:

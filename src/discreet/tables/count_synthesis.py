@@ -120,7 +120,9 @@ class CountSynthesis(TableProtection, is_method=False):
         if claim is None:
             _warn_of_inflation(added, counts)
         stream.enter(claim, why, purpose=f"table by {', '.join(table.dimensions)}")
-        drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
+        drawn = [self.drawn(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
+        if self.total is not None:
+            drawn = [scaled_to(one, self.total) for one in drawn]
         made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
         notes.append(
             "Margins are sums of the synthetic cells, so that the table is additive; no count in it is a real one."
@@ -143,10 +145,6 @@ class CountSynthesis(TableProtection, is_method=False):
             detail={"by_count": lambda: self._by_count(counts, drawn[0], alpha)},
             copies=tuple(made[1:]),
         )
-
-    def _one(self, means: Floats, alpha: float, stream: Stream) -> Integers:
-        drawn = self.drawn(means, alpha, stream)
-        return drawn if self.total is None else scaled_to(drawn, self.total)
 
     def _check_zeros(self, counts: Integers, alpha: float) -> None:
         if alpha > 0:

@@ -123,38 +123,24 @@ def _contributors(
     )
     order = np.argsort(group, kind="stable")
     cells_of = np.split(order, np.cumsum(np.bincount(group, minlength=len(who)))[:-1])
-    spaces: dict[int, _Space] = {}
+    spaces: dict[int, Pivots] = {}
     pairs = []
     for b, g in zip(covered.row[near].tolist(), covered.col[near].tolist(), strict=True):
         if g not in spaces:
-            spaces[g] = _Space(left, n + cells_of[g])
-        if spaces[g].holds(left.column(b)):
+            spaces[g] = _pivots(left, (n + cells_of[g]).tolist())
+        if not _without(left.column(b), spaces[g]):
             pairs.append((b, int(who[g])))
     sums = []
     for g in np.flatnonzero(np.bincount(group, minlength=len(who)) >= 2).tolist():
-        space = spaces.get(g) or _Space(left, n + cells_of[g])
+        space = spaces.get(g) or _pivots(left, (n + cells_of[g]).tolist())
         alone = int((sizes[n + cells_of[g]] == 0).sum())
-        if space.rank < len(cells_of[g]) - alone:
+        if len(space) < len(cells_of[g]) - alone:
             sums.append(int(who[g]))
     return pairs, sums
 
 
-class _Space:
-    """The combinations of a few columns, in exact fractions of whole numbers."""
-
-    def __init__(self, left: Left, columns: Integers) -> None:
-        self.pivots: list[tuple[int, dict[int, int]]] = []
-        for b in columns.tolist():
-            rest = _without(left.column(b), self.pivots)
-            if rest:
-                self.pivots.append((next(iter(rest)), rest))
-
-    @property
-    def rank(self) -> int:
-        return len(self.pivots)
-
-    def holds(self, column: dict[int, int]) -> bool:
-        return not _without(column, self.pivots)
+Pivots = list[tuple[int, dict[int, int]]]
+"""What spans a space of columns: for each of them a row that is taken off the others by it."""
 
 
 # What readers have to compute with: this table and all that was published before.
@@ -373,7 +359,7 @@ def disclosing_columns(
     sought = sparse.hstack([x[:, cells], setup.unit_columns(own, height)]).tocsc()
     left = _left_of(x[:, published], sought)
     spaces = {
-        who: _space(
+        who: _pivots(
             left, [len(cells) + i for i, row in enumerate(own.tolist()) if contributors[row] == who], height
         )
         for who in names
@@ -437,18 +423,18 @@ def _shortest_first(columns: Any) -> Any:
     return columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
 
 
-def _space(left: Left, columns: Sequence[int], height: int) -> list[tuple[int, dict[int, int]]]:
-    """What the own figures of a contributor add to the published cells: columns by a row of an inner cell."""
-    pivots: list[tuple[int, dict[int, int]]] = []
+def _pivots(left: Left, columns: Sequence[int], height: int | None = None) -> Pivots:
+    """Span the space of some columns; with a height only by what is left of them in rows below it."""
+    pivots: Pivots = []
     for b in columns:
         rest = _without(left.column(b), pivots)
-        inside = next((row for row in rest if row < height), None)
-        if inside is not None:
-            pivots.append((inside, rest))
+        first = next((row for row in rest if height is None or row < height), None)
+        if first is not None:
+            pivots.append((first, rest))
     return pivots
 
 
-def _without(column: dict[int, int], pivots: Sequence[tuple[int, dict[int, int]]]) -> dict[int, int]:
+def _without(column: dict[int, int], pivots: Pivots) -> dict[int, int]:
     for row, pivot in pivots:
         if row in column:
             column = primitive(taken_off(column, pivot, row))

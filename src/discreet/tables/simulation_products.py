@@ -314,16 +314,10 @@ def check_release(
     else:
         if not isinstance(thing, Microdata):
             Microdata(thing)
-        reasons = _of_records(rules, synthetic)
+        reasons = [] if rules.microdata else ["Records may not go there, only tables."]
+        if rules.microdata and rules.synthetic_only and not synthetic:
+            reasons = ["Only synthetic records may go there."]
     return ReleaseCheck(level, not reasons, tuple(reasons))
-
-
-def _of_records(rules: ReleaseLevel, synthetic: bool) -> list[str]:
-    if not rules.microdata:
-        return ["Records may not go there, only tables."]
-    if rules.synthetic_only and not synthetic:
-        return ["Only synthetic records may go there."]
-    return []
 
 
 def _of_table(

@@ -182,7 +182,7 @@ def secondary(
     out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > setup.DEPENDENT)
     found = roles.ordered[out]
     reasons = [
-        _equal(cell, roles, first)
+        Reason(cell, EQUAL, int(roles.sensitive[first[roles.sensitive] == first[cell]][0]))
         if equals_primary[cell]
         else _reason(cell, outcome, int(turn[first[cell]]), sought, names)
         for cell in found.tolist()
@@ -250,10 +250,6 @@ def _method(zero_method: str, strict: bool) -> int:
     if zero_method == "subspace":
         return setup.SUBSPACE_STRICT if strict else setup.SUBSPACE
     return setup.ANY_SUM if zero_method == "any_sum" else setup.PLAIN
-
-
-def _equal(cell: int, roles: setup.Roles, first: Integers) -> Reason:
-    return Reason(cell, EQUAL, int(roles.sensitive[first[roles.sensitive] == first[cell]][0]))
 
 
 def _reason(cell: int, outcome: Outcome, turn: int, sought: setup.Sought, names: list[Hashable]) -> Reason:
