@@ -319,11 +319,9 @@ def _told(  # noqa: PLR0917
             "found": (linked & claimed).sum(axis=1),
         }
     )
-    unknown = (
-        ""
-        if found.unknown is None
-        else f"; of connections that the service does not know it finds {percent(found.unknown.rate)}"
-    )
+    unknown = ""
+    if found.unknown is not None:
+        unknown = f"; of connections that the service does not know it finds {percent(found.unknown.rate)}"
     return Measure(
         name="link_stealing",
         value=risk.risk,

@@ -344,14 +344,11 @@ def _players(groups: Sequence[Sequence[int]] | None, columns: int) -> Integers:
     """Which feature each column belongs to."""
     if groups is None:
         return np.arange(columns)
-    player = np.full(columns, -1)
-    for number, group in enumerate(groups):
-        for column in group:
-            if not 0 <= column < columns or player[column] >= 0:
-                raise ParameterError(f"groups must name every column from 0 to {columns - 1} once.")
-            player[column] = number
-    if (player < 0).any() or any(not len(group) for group in groups):
+    named = [column for group in groups for column in group]
+    if sorted(named) != list(range(columns)) or any(not len(group) for group in groups):
         raise ParameterError(f"groups must name every column from 0 to {columns - 1} once.")
+    player = np.empty(columns, dtype=np.int64)
+    player[named] = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     return player
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from discreet.tables.table import Table
 
 
-METHODS = ("nearest", "unbiased")
 _WHOLE = 1e-9
 _MOST_STEPS = 8
 _MOST_DRAWN = 3000

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 Domain = Literal["public", "observed"]
-MECHANISMS = ("geometric", "laplace")
 
 
 @dataclass(frozen=True)

@@ -163,22 +163,26 @@ def entries_by_contributor(
     A record without a contributor stands for itself; such records are left as they are, ``contributor`` missing.
     """
     names = key_names(dimensions)
-    extra = {"contributor": contributor} | ({"value": measure} if measure else {})
-    rows = engine.scan(data, {**names, **extra} | ({"weight": weight} if weight else {}))
-    value = nw.col("value").cast(nw.Float64) if measure else nw.lit(1.0)
-    if weight:
-        value = value * nw.col("weight").cast(nw.Float64)
+    rows, value = _contributions(data, names, contributor, measure, weight)
     rows = rows.with_columns(value.alias("value"))
-    known = rows.filter(~nw.col("contributor").is_null())
-    summed = engine.collect(known.group_by(*names, "contributor").agg(nw.col("value").sum()))
-    unknown = engine.collect(
-        rows.filter(nw.col("contributor").is_null()).select(*names, "contributor", "value")
-    )
+    gone = nw.col("contributor").is_null()
+    summed = engine.collect(rows.filter(~gone).group_by(*names, "contributor").agg(nw.col("value").sum()))
+    unknown = engine.collect(rows.filter(gone).select(*names, "contributor", "value"))
     summed = summed.with_columns(canonical_text(summed["contributor"]).alias("contributor"))
     unknown = unknown.with_columns(pl.lit(None, dtype=pl.String).alias("contributor"))
     return pl.concat([summed, unknown.select(summed.columns)], how="vertical_relaxed").with_columns(
         pl.col("value").fill_null(0.0)
     )
+
+
+def _contributions(
+    data: Microdata, names: dict[str, str], contributor: str, measure: str | None, weight: str | None
+) -> tuple[Any, nw.Expr]:
+    """Open a query of records with their contributor, and say what a record contributes."""
+    extra = {"contributor": contributor} | ({"value": measure} if measure else {})
+    rows = engine.scan(data, {**names, **extra} | ({"weight": weight} if weight else {}))
+    value = nw.col("value").cast(nw.Float64) if measure else nw.lit(1.0)
+    return rows, value * nw.col("weight").cast(nw.Float64) if weight else value
 
 
 def smallest_weight(data: Microdata, weight: str) -> float:
@@ -272,17 +276,13 @@ def _by_contributor(
 ) -> Any:
     """What every contributor has in every published cell, as a query: ``cell`` and ``value``."""
     names = key_names(table.dimensions)
-    extra = {"who": contributor} | ({"value": measure} if measure else {})
-    rows = engine.scan(data, {**names, **extra} | ({"weight": weight} if weight else {}))
-    value = nw.col("value").cast(nw.Float64) if measure else nw.lit(1.0)
-    if weight:
-        value = value * nw.col("weight").cast(nw.Float64)
+    rows, value = _contributions(data, names, contributor, measure, weight)
     rows = rows.with_columns(nw.when(~value.is_null()).then(value).otherwise(nw.lit(0.0)).alias("value"))
     places = _places(data, table)
-    known = rows.filter(~nw.col("who").is_null())
-    inner = known.group_by(*names, "who").agg(nw.col("value").sum())
-    summed = _in_cells(data, inner, places, names).group_by("cell", "who").agg(nw.col("value").sum())
-    alone = _in_cells(data, rows.filter(nw.col("who").is_null()), places, names)
+    gone, who = nw.col("contributor").is_null(), "contributor"
+    inner = rows.filter(~gone).group_by(*names, who).agg(nw.col("value").sum())
+    summed = _in_cells(data, inner, places, names).group_by("cell", who).agg(nw.col("value").sum())
+    alone = _in_cells(data, rows.filter(gone), places, names)
     return nw.concat([summed.select("cell", "value"), alone.select("cell", "value")], how="vertical")
 
 
