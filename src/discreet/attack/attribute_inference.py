@@ -340,22 +340,20 @@ class Clues:
         )
 
 
-def guesses(
-    method: Method, clues: Clues, secret: Secret, rng: np.random.Generator, *, progress: bool = False
-) -> Floats:
+def guesses(method: Method, clues: Clues, secret: Secret, rng: np.random.Generator) -> Floats:
     """Guess the secret of everybody asked about, from released records whose secret is not missing."""
     known = np.flatnonzero(~np.isnan(secret.values)).astype(np.int64)
     ways: dict[Method, Callable[[], Floats]] = {
-        "nearest": lambda: _of_nearest(clues, secret, known, progress),
+        "nearest": lambda: _of_nearest(clues, secret, known),
         "forest": lambda: _of_forest(clues, secret, known, rng),
         "boosted": lambda: _of_boosting(clues, secret, known, rng),
     }
     return ways[method]()
 
 
-def _of_nearest(clues: Clues, secret: Secret, known: Integers, progress: bool) -> Floats:
+def _of_nearest(clues: Clues, secret: Secret, known: Integers) -> Floats:
     released = clues.released if len(known) == len(clues.released) else clues.released.take(known)
-    found = nearest(clues.space, clues.people, released, progress=progress, description="Guessing")
+    found = nearest(clues.space, clues.people, released, description="Guessing")
     return secret.values[known[found.index[:, 0]]]
 
 

@@ -30,6 +30,7 @@ from discreet.outputs.register import Registered
 Normalize = Literal["all", "rows", "columns"]
 Declared = Sequence[Mapping[str, Any]]
 
+KIND = "cross table"
 OFFERED = ("suppress", "secondary-suppress", "round", "noise", "collapse")
 
 
@@ -44,12 +45,10 @@ def tabulate(
     structural: Declared = (),
     trivial: Declared = (),
     mitigate: str | None = None,
-    kind: str = "cross table",
-    barn: str = "a",
 ) -> Draft:
     """Count people by cell, check, and mend if asked."""
     if mitigate is not None:
-        mitigations.require_mitigation(mitigate, [barn], OFFERED)
+        mitigations.require_mitigation(mitigate, ["a"], OFFERED)
     if normalize not in (None, "all", "rows", "columns"):
         raise ParameterError("normalize must be 'all', 'rows' or 'columns'.")
     cells = count_cells(data, question)
@@ -59,7 +58,7 @@ def tabulate(
         merged = ("Levels were merged until the counts are large enough.",)
     people = cells.people.astype(np.float64)
     impossible, obvious = cells.mask(structural), cells.mask(trivial)
-    checked = check_counts(people, policy, structural=impossible, trivial=obvious, barn=barn)
+    checked = check_counts(people, policy, structural=impossible, trivial=obvious)
     primary = np.zeros(cells.shape, dtype=bool)
     noisy_margins: Margins | None = None
     secondary = primary.copy()
@@ -78,11 +77,9 @@ def tabulate(
         flags = flags_of(cells.shape, checked, primary=primary, secondary=secondary)
         flags[~primary & ~secondary] = "F"
         hidden = primary | secondary
-        checked = check_counts(
-            people, policy, structural=impossible, trivial=obvious, hidden=hidden, barn=barn
-        )
+        checked = check_counts(people, policy, structural=impossible, trivial=obvious, hidden=hidden)
         if mitigate == "secondary-suppress":
-            checked = checked.with_more(check_margins(people, hidden, policy, barn=barn).findings)
+            checked = checked.with_more(check_margins(people, hidden, policy).findings)
             notes.append(
                 f"{counted(int(secondary.sum()), 'further cell')} hidden so that margins give nothing away."
             )
@@ -92,14 +89,14 @@ def tabulate(
     elif mitigate == "round":
         flags = np.full(cells.shape, "F", dtype=object)
         shown = mitigations.rounded(people, policy.round_base)
-        checked = rounded_check(people, policy, barn)
+        checked = rounded_check(people, policy)
         notes.append(
             f"Counts are rounded to the base {policy.round_base}; margins are of the rounded counts."
         )
     elif mitigate == "noise":
         flags = np.full(cells.shape, "F", dtype=object)
         shown, noisy_margins = noisy_counts(data, question, cells, across)
-        checked = noisy_check(shown, policy, barn)
+        checked = noisy_check(shown, policy)
         notes.append(
             "Counts have cell-key noise: the same people always get the same; lines need not add up."
         )
@@ -107,7 +104,7 @@ def tabulate(
         flags = flags_of(cells.shape, checked)
     if normalize is not None and mitigate is None:
         totals = _denominator(people, normalize, across)
-        checked = checked.with_more(check_proportions(people, totals, policy, barn=barn).findings)
+        checked = checked.with_more(check_proportions(people, totals, policy).findings)
         flags = flags_of(cells.shape, checked)
     adds_up = question.subject is None or bool(people.sum() == _distinct(data, question))
     true_margins = mitigate == "secondary-suppress"
@@ -122,14 +119,14 @@ def tabulate(
         numbers = mitigations.rounded(numbers, policy.round_base) if mitigate == "round" else numbers
         ends = _weighted_margins(numbers, across) if margins else None
         notes.append("Numbers are weighted; the threshold is held against unweighted people.")
-    tables = {kind: _laid_out(cells, numbers, across, ends, normalize, heading=heading)}
+    tables = {KIND: _laid_out(cells, numbers, across, ends, normalize, heading=heading)}
     counts = shown if mitigate == "round" else np.where(np.isnan(shown), np.nan, people)
-    entry = registered(kind, data, question, cells.levels, counts, adds_up=adds_up)
+    entry = registered(KIND, data, question, cells.levels, counts, adds_up=adds_up)
     return Draft(
-        kind=kind,
+        kind=KIND,
         tables=tables,
         checked=checked,
-        flags={kind: wide(question.by, cells.levels, flags, columns=across)},
+        flags={KIND: wide(question.by, cells.levels, flags, columns=across)},
         # Rounded counts differ by multiples of the base, and noisy ones by noise, which is no count of people.
         entries=()
         if mitigate in ("round", "noise")
@@ -161,7 +158,7 @@ def collapsed(
     return again, count_cells(data, again)
 
 
-def rounded_check(people: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
+def rounded_check(people: Floats, policy: OutputPolicy) -> CheckResult:
     """Judge rounded counts: a zero may be a small count and the other way round; what is left small a human sees."""
     shown = mitigations.rounded(people, policy.round_base)
     small = (shown > 0) & (shown < policy.threshold)
@@ -173,7 +170,7 @@ def rounded_check(people: Floats, policy: OutputPolicy, barn: str) -> CheckResul
         else f"Counts are rounded to the base {policy.round_base}: none that is small shows its number."
     )
     status: Status = "review" if number else "pass"
-    return CheckResult([Finding("rounded count", barn, status, reason, positions(small))])
+    return CheckResult([Finding("rounded count", "a", status, reason, positions(small))])
 
 
 def missing_finding(missing: int, records: int, value: str, policy: OutputPolicy, barn: str) -> list[Finding]:
@@ -331,7 +328,7 @@ def noisy_counts(data: Microdata, question: Question, cells: Cells, across: int)
     return laid(axes), Margins(rows_of_noise, columns_of_noise, int(laid(())[0]))
 
 
-def noisy_check(shown: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
+def noisy_check(shown: Floats, policy: OutputPolicy) -> CheckResult:
     """Judge noisy counts: what still looks small, or empty, a human sees."""
     small = (shown > 0) & (shown < policy.threshold)
     empty = (shown == 0) & policy.zeros_are_disclosive
@@ -346,7 +343,7 @@ def noisy_check(shown: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
     findings = [
         Finding(
             "noisy count",
-            barn,
+            "a",
             "review",
             f"{counted(int(cells.sum()), what)} {why} A human judges.",
             positions(cells),
@@ -355,5 +352,5 @@ def noisy_check(shown: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
         if cells.any()
     ]
     return CheckResult(
-        findings or [Finding("noisy count", barn, "pass", "Counts are noisy, and none of them is small.")]
+        findings or [Finding("noisy count", "a", "pass", "Counts are noisy, and none of them is small.")]
     )

@@ -140,7 +140,7 @@ def histogram_table(
         flags[~hidden] = "F"
         checked = check_counts(counts, policy, hidden=hidden)
     if mitigate == "round":
-        checked = rounded_check(counts, policy, "a")
+        checked = rounded_check(counts, policy)
         flags[:] = "F"
     if edges is None or not {float(values.min()), float(values.max())} & {float(cuts[0]), float(cuts[-1])}:
         reason = "The ends of the axis are round numbers or given by hand."

@@ -401,7 +401,7 @@ _RESULTS = {
 _MANY_LEVELS = 60
 
 
-def check_records(sheet: Sheet, *, barn: str = "a") -> Finding | None:
+def check_records(sheet: Sheet) -> Finding | None:
     """Fail a table whose rows are people; None where it looks like a table.
 
     Examples
@@ -419,7 +419,7 @@ def check_records(sheet: Sheet, *, barn: str = "a") -> Finding | None:
     reason = (
         f"The {rows:,} rows look like records of people, not like results: {why}. Records are not an output."
     )
-    return Finding("records", barn, "fail", reason)
+    return Finding("records", "a", "fail", reason)
 
 
 def _named_people(sheet: Sheet) -> str:

@@ -39,6 +39,7 @@ _SYNONYMS = {
     "n": "count", "sum": "total", "average": "mean", "std": "sd", "var": "variance", "min": "minimum",
     "max": "maximum", "skew": "skewness",
 }  # fmt: skip
+KIND = "summary"
 OFFERED = ("suppress", "collapse", "round", "top-code", "drop-outliers", "percentile")
 _CAP = 0.99
 _LOW, _HIGH = 0.05, 0.95
@@ -55,7 +56,6 @@ def summarize(
     structural_ends: Sequence[float] = (),
     structural: Declared = (),
     mitigate: str | None = None,
-    kind: str = "summary",
 ) -> Draft:
     """Compute statistics of a variable by cell, check each by its statbarn, and mend if asked."""
     names = [_named(name) for name in statistics]
@@ -120,7 +120,7 @@ def summarize(
     )
     shown = {name: _hide(table, hidden) for name, table in figures.items()}
     entry = registered(
-        kind,
+        KIND,
         data,
         question,
         cells.levels,
@@ -130,10 +130,10 @@ def summarize(
         additive=bool({"a", "d"} & set(used)),
         statistic=" and ".join(sorted(set(names))),
     )
-    tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind, lines=lines)
+    tables, flagged = _tables(question, cells, shown, flags, across=across, lines=lines)
     beside = lines.entries(entry) if lines is not None else ()
     return Draft(
-        kind=kind,
+        kind=KIND,
         tables=tables,
         checked=checked,
         flags=flagged,
@@ -336,7 +336,6 @@ def _tables(
     flags: Array,
     *,
     across: int,
-    kind: str,
     lines: WholeLines | None = None,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
     """Lay the statistics out side by side, or one table each where a dimension goes across."""
@@ -359,7 +358,7 @@ def _tables(
     side = pl.concat([first, *(frame[:, down:] for frame in others)], how="horizontal")
     mark = wide(question.by, cells.levels, flags, heading="flag")
     marks = mark.select(*mark.columns[:down], *(pl.col("flag").alias(name) for name in side.columns[down:]))
-    return {kind: side}, {kind: marks}
+    return {KIND: side}, {KIND: marks}
 
 
 # The margins of a table of statistics: the same statistics over whole lines of groups, and over everybody.

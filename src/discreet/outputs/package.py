@@ -303,12 +303,14 @@ def checked_manifest(document: Any) -> Mapping[str, Any]:
 
 
 def _check_output(output: Mapping[str, Any]) -> None:
-    _need(all(isinstance(output.get(name), str) for name in ("name", "kind")), "names of an output")
+    for name in ("name", "kind"):
+        _need(isinstance(output.get(name), str), f"{name} of an output")
     _need(output.get("status") in _STATUSES, "status of an output")
-    _need("barns" in output, "barns of an output")
-    _need(all(_is_list_of(output.get(name, []), str) for name in _TEXTS), "texts of an output")
-    said = (output.get(name) for name in ("exception", "mitigation", "command"))
-    _need(all(text is None or isinstance(text, str) for text in said), "words of an output")
+    _need(_is_list_of(output.get("barns"), str), "barns of an output")
+    for name in _TEXTS:
+        _need(_is_list_of(output.get(name, []), str), f"{name} of an output")
+    for name in ("exception", "mitigation", "command"):
+        _need(output.get(name) is None or isinstance(output[name], str), f"{name} of an output")
     _need(_is_list_of(output.get("findings"), Mapping), "findings of an output")
     for finding in output["findings"]:
         _need(finding.get("status") in _STATUSES, "status of a finding")
@@ -318,8 +320,9 @@ def _check_output(output: Mapping[str, Any]) -> None:
             _is_list_of(places, Mapping) and all("cell" in place for place in places), "places of a finding"
         )
     _need(_is_list_of(output.get("files"), Mapping), "files of an output")
-    names = [text for file in output["files"] for text in (file.get("name"), file.get("title", ""))]
-    _need(_is_list_of(names, str), "names of a file")
+    for file in output["files"]:
+        _need(isinstance(file.get("name"), str), "name of a file")
+        _need(isinstance(file.get("title", ""), str), "title of a file")
 
 
 def _is_list_of(values: Any, kind: Any) -> bool:

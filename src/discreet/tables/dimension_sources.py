@@ -136,7 +136,7 @@ def readable(name: str, source: Source, codes: Sequence[str], *, closed: bool) -
     return from_code_list(frame)
 
 
-def from_code_list(frame: pl.DataFrame, *, child: str = "child", parent: str = "parent") -> Hierarchy:
+def from_code_list(frame: pl.DataFrame) -> Hierarchy:
     """Make a hierarchy from pairs of a code and the code right above it.
 
     Examples
@@ -145,15 +145,14 @@ def from_code_list(frame: pl.DataFrame, *, child: str = "child", parent: str = "
     >>> from_code_list(pairs).table().rows()
     [('a', 'X', 'All'), ('b', 'X', 'All')]
     """
-    if not {child, parent} <= set(frame.columns):
+    if not {"child", "parent"} <= set(frame.columns):
         raise ParameterError(
-            f"A code list needs the columns '{child}' and '{parent}'; this one has {', '.join(frame.columns)}."
+            f"A code list needs the columns 'child' and 'parent'; this one has {', '.join(frame.columns)}."
         )
-    pairs = pl.DataFrame([canonical_text(frame[child]).alias("c"), canonical_text(frame[parent]).alias("p")])
-    pairs = pairs.filter(pl.col("c").is_not_null() & pl.col("p").is_not_null() & (pl.col("c") != "")).unique(
-        maintain_order=True
-    )
-    pairs = pairs.filter((pl.col("c") != pl.col("p")) & (pl.col("p") != ""))
+    pairs = pl.DataFrame([canonical_text(frame[name]).alias(name) for name in ("child", "parent")])
+    child, parent = pl.col("child"), pl.col("parent")
+    # A comparison with a missing code is neither true nor false, and leaves the pair out.
+    pairs = pairs.filter(child != parent, child != "", parent != "").unique(maintain_order=True)
     above = dict(pairs.iter_rows())
     if len(above) < len(pairs):
         raise ParameterError(

@@ -169,9 +169,7 @@ def reconstruct(
     return Reconstruction(listed, by_unit, figures)
 
 
-def solved_cells(
-    sums: Any, low: Floats, high: Floats, *, solver: Solver = "ip", max_solutions: int = 10_000
-) -> Solved:
+def solved_cells(sums: Any, low: Floats, high: Floats, *, max_solutions: int = 10_000) -> Solved:
     """What do sums over cells, each known between two numbers, say about the cells themselves?
 
     ``sums`` is a sparse matrix, one row a sum and one column a cell; cells are whole numbers and not negative.
@@ -183,7 +181,7 @@ def solved_cells(
     >>> found.low.astype(int).tolist(), found.high.astype(int).tolist(), found.solutions
     ([3, 0], [3, 0], 1)
     """
-    return _rebuilt(_System(sparse.csr_matrix(sums), low, high), solver, max_solutions)
+    return _rebuilt(_System(sparse.csr_matrix(sums), low, high), "ip", max_solutions)
 
 
 @dataclass(frozen=True)
