@@ -93,6 +93,7 @@ class NegativeBinomialSynthesis(_MixedSynthesis):
 
     Examples
     --------
+    >>> import polars as pl
     >>> from discreet.tables import Table
     >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
     >>> result = NegativeBinomialSynthesis(alpha=1, epsilon=2, dispersion=0.1).apply(table, seed=1)
@@ -134,6 +135,7 @@ class PoissonInverseGaussianSynthesis(_MixedSynthesis):
 
     Examples
     --------
+    >>> import polars as pl
     >>> from discreet.tables import Table
     >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
     >>> made = PoissonInverseGaussianSynthesis(alpha=1, domain="observed").apply(table, seed=1)
