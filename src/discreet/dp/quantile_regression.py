@@ -368,7 +368,8 @@ def _in_order(points: Floats, lines: Floats, taus: Sequence[float], design: Desi
 
 
 def _meaning(y: str, taus: Sequence[float], lines: Floats, design: Design, how: str) -> str:
-    told = []
-    for tau, line in zip(taus, lines, strict=True):
-        told.append(f"{100 * tau:g} % of the records lie below {design.in_words(line)}")
+    told = (
+        f"{100 * tau:g} % of the records lie below {design.in_words(line)}"
+        for tau, line in zip(taus, lines, strict=True)
+    )
     return f"Of '{y}', about {'; '.join(told)} ({how})."

@@ -160,7 +160,9 @@ def significance_table(
         counts = _owners(test, frame, list(columns), subject)
     if not samples or min(len(sample) for sample in samples) == 0:
         raise ParameterError("A group of the test has no records. Check the columns.")
-    statistic, p_value = _outcome(test.run(*samples))
+    found = test.run(*samples)
+    statistic = float(found.statistic if hasattr(found, "statistic") else found[0])
+    p_value = float(found.pvalue if hasattr(found, "pvalue") else found[1])
     lost = sum(counts.shape) - 1 if test.takes == "table" else counts.size
     # Somebody in two groups is one person still.
     behind = float(counts.sum()) if subject is None else float(frame[subject].n_unique())
@@ -235,11 +237,6 @@ def _owners(test: Procedure, frame: pl.DataFrame, columns: list[str], subject: s
         return np.array([float(frame[subject].n_unique())])
     by = tuple(columns) if test.takes == "table" else (columns[1],)
     return count_cells(Microdata(frame), Question(by, subject=subject)).people.astype(np.float64)
-
-
-def _outcome(found: Any) -> tuple[float, float]:
-    statistic = found.statistic if hasattr(found, "statistic") else found[0]
-    return float(statistic), float(found.pvalue if hasattr(found, "pvalue") else found[1])
 
 
 def _numbers(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:

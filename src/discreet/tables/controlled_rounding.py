@@ -100,7 +100,8 @@ class ControlledRounding(TableProtection):
         cells: dict[str, npt.NDArray[np.generic]] = {}
         figures: dict[str, Any] = {}
         stream = self._stream(table, stream)
-        for name in _columns(table):
+        counted = [] if table.measures or table.weight else ["count"]
+        for name in dict.fromkeys([table.value, *table.measures, *counted]):
             values = table.cells[name].cast(pl.Float64).to_numpy()
             made, told = self._rounded(table, values, stream("cells", name))
             whole = table.cells[name].dtype.is_integer()
@@ -182,11 +183,6 @@ class ControlledRounding(TableProtection):
             "unbiased": unbiased,
             "proved_optimal": proved,
         }
-
-
-def _columns(table: Table) -> list[str]:
-    names = [table.value, *table.measures, *(["count"] if not table.measures and not table.weight else [])]
-    return list(dict.fromkeys(names))
 
 
 def _holding(table: Table, values: Floats) -> Any:

@@ -265,10 +265,7 @@ class Threshold(Rule):
 class Zeros(Rule):
     """Empty cells: they tell of everybody that they are not there."""
 
-    @property
-    def name(self) -> str:
-        """The rule."""
-        return "zeros"
+    name = "zeros"
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the empty cells."""
@@ -279,10 +276,7 @@ class Zeros(Rule):
 class Ones(Rule):
     """Cells with exactly one unit: one contributor where the table knows them, else one record."""
 
-    @property
-    def name(self) -> str:
-        """The rule."""
-        return "ones"
+    name = "ones"
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the cells of one."""
