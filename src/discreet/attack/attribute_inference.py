@@ -34,7 +34,6 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
 
 
 @measure(
-    room="attack",
     title="Inference",
     headline="of the secrets are guessed because of the release",
     chapter="attackers",

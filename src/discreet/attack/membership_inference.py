@@ -59,7 +59,6 @@ class Scores(NamedTuple):
 
 
 @measure(
-    room="attack",
     title="Membership",
     headline="of the people are recognized as being in the file because of the release",
     chapter="attackers",

@@ -63,7 +63,6 @@ class Found:
 
 
 @measure(
-    room="attack",
     title="Singling out",
     headline="of the descriptions single somebody out because of the release",
     chapter="attackers",
