@@ -384,10 +384,8 @@ def _of_forest(clues: Clues, secret: Secret, known: Integers, rng: np.random.Gen
         else:
             answers.append(np.nan_to_num(tree.leaf_shares)[leaves])
     if secret.is_number:
-        middle: Floats = np.nanmedian(np.stack(answers), axis=0)
-        return middle
-    most: Floats = np.sum(answers, axis=0).argmax(axis=1).astype(np.float64)
-    return most
+        return np.asarray(np.nanmedian(np.stack(answers), axis=0))
+    return np.asarray(np.sum(answers, axis=0).argmax(axis=1).astype(np.float64))
 
 
 def _of_boosting(clues: Clues, secret: Secret, known: Integers, rng: np.random.Generator) -> Floats:
@@ -418,11 +416,9 @@ def is_right(guess: Floats, truth: Floats, secret: Secret, tolerance: float, rea
     The difference counts in both directions.
     """
     if not secret.is_number:
-        same: Flags = guess == truth
-        return same
+        return np.asarray(guess == truth)
     allowed = np.abs(truth) * tolerance if reach == 0 else np.full(len(truth), reach * tolerance)
-    near: Flags = np.abs(guess - truth) <= allowed + 1e-9 * np.abs(truth)
-    return near
+    return np.asarray(np.abs(guess - truth) <= allowed + 1e-9 * np.abs(truth))
 
 
 def blind_guess(secret: Secret, tolerance: float, reach: float) -> float:

@@ -505,8 +505,7 @@ def baseline_scores(
 def of_another_class(shown: Floats, at: int) -> Flags:
     """Say which candidates are predicted to be of another class than the one at a place."""
     classes = shown.argmax(axis=1)
-    other: Flags = classes != classes[at]
-    return other
+    return np.asarray(classes != classes[at])
 
 
 def nodes_of(given: Any, name: str) -> Integers:

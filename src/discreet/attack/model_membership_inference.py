@@ -186,8 +186,7 @@ def _apart(X: Any, others: Any) -> list[str]:
 def _sureness(model: Any, table: Any, outcome: Any) -> Floats:
     """Say how sure the model is of the truth: the log-odds of the true class, or how small the error of a number is."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             if hasattr(model, "predict_proba"):
                 chances = np.asarray(model.predict_proba(table), dtype=np.float64)
                 classes = np.asarray(getattr(model, "classes_", np.arange(chances.shape[1])))
@@ -210,8 +209,7 @@ def _sureness(model: Any, table: Any, outcome: Any) -> Floats:
         and not hasattr(model, "classes_")
     ):
         return np.asarray(-np.log(np.abs(guess.ravel() - outcome) + _TINY))
-    right_or_not: Floats = (guess.ravel() == outcome).astype(np.float64)
-    return right_or_not
+    return np.asarray((guess.ravel() == outcome).astype(np.float64))
 
 
 def _refit(model: Any) -> Callable[[Any, Any], Any] | None:
@@ -248,8 +246,7 @@ def _by_shadows(
         held[:, number] = chosen if number % 2 == 0 else ~chosen
         rows = np.flatnonzero(held[:, number]).astype(np.int64)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 fitted = refit(_rows(everybody, rows), truth[rows])
         except Exception as error:
             raise InputError(
@@ -281,5 +278,4 @@ def _log_law(own: Floats, answers: Floats, use: Flags) -> Floats:
     spread = ((answers - mean[:, None]) ** 2 * use).sum(axis=1) / count
     # Few shadow models say little about the spread of one person: that of all people steadies it.
     steady = 0.5 * spread + 0.5 * float(spread.mean()) + 1e-6
-    law: Floats = -0.5 * np.log(steady) - (own - mean) ** 2 / (2 * steady)
-    return law
+    return np.asarray(-0.5 * np.log(steady) - (own - mean) ** 2 / (2 * steady))

@@ -192,8 +192,7 @@ def _baseline(known: pl.DataFrame, answers: Integers, order: Integers) -> float:
         test = order if not len(test) else test
         return float((answers[test] == answers[train][0]).mean())
     model = LogisticRegression(l1_ratio=1.0, C=0.01, solver="saga", max_iter=100, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(x[train], answers[train])
     return float((model.predict(x[test]) == answers[test]).mean())
 

@@ -201,8 +201,6 @@ def attribute_reconstruction(
 def _together(told: Floats, secret: Secret) -> Floats:
     """Take the middle of the guesses of a number, and what most guesses of a label say (of two, the first)."""
     if secret.is_number:
-        middle: Floats = np.median(told, axis=0)
-        return middle
+        return np.asarray(np.median(told, axis=0))
     votes = (told[:, :, None] == np.arange(secret.levels)).sum(axis=0)
-    most: Floats = votes.argmax(axis=1).astype(np.float64)
-    return most
+    return np.asarray(votes.argmax(axis=1).astype(np.float64))

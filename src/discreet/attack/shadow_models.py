@@ -196,8 +196,7 @@ def _shadows(
         inside = split if number % 2 == 0 else ~split
         held[:, number] = inside[:targets]
         draw = generator(root, "shadow", str(number))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             data = original.with_frame(engine.in_kind(original, table[np.sort(pool[inside])]))
             fitted = made.fit(data, seed=int(draw.integers(2**62)))
             release = fitted.sample(int(inside.sum()), seed=int(draw.integers(2**62)))
@@ -210,8 +209,7 @@ def _near(people: pl.DataFrame, release: pl.DataFrame, names: tuple[str, ...]) -
     space = MixedSpace.fit(people.select(names), release)
     asked, crowd = space.place(people.select(names)), space.place(release)
     found = nearest(space, asked, crowd, k=min(_NEIGHBORS, release.height)).distance
-    near: Floats = np.log(np.column_stack([found[:, 0], found.mean(axis=1)]) + 1e-3)
-    return near
+    return np.asarray(np.log(np.column_stack([found[:, 0], found.mean(axis=1)]) + 1e-3))
 
 
 def _likelihood_ratios(nearness: Floats, held: Flags) -> Floats:
@@ -239,8 +237,7 @@ def _likelihood_ratios(nearness: Floats, held: Flags) -> Floats:
 def _of_split(values: Floats | Flags) -> Floats:
     """Sum the two releases of each split, and give each of them the sum."""
     halves = values.reshape(len(values), -1, 2).sum(axis=2)
-    both: Floats = np.repeat(halves, 2, axis=1)
-    return both
+    return np.asarray(np.repeat(halves, 2, axis=1))
 
 
 def _tallies(told: Flags, held: Flags) -> tuple[Tally, Tally]:

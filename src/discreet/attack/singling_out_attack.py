@@ -353,8 +353,7 @@ def _outlying(lines: Floats, labels: Flags, subsets: Integers, rng: np.random.Ge
         rarity[column] = -np.log(tail / rows)
     looked_at = rng.integers(rows, size=(len(subsets), min(_CROWD, rows)))
     scores = sum(rarity[subsets[:, [at]], looked_at] for at in range(subsets.shape[1]))
-    rarest: Integers = looked_at[np.arange(len(subsets)), np.argmax(scores, axis=1)]
-    return rarest
+    return np.asarray(looked_at[np.arange(len(subsets)), np.argmax(scores, axis=1)])
 
 
 def _blindly(found: Found, lines: Sequence[Floats], labels: Flags, rng: np.random.Generator) -> Found:

@@ -47,8 +47,7 @@ def tabulate(
     mitigate: str | None = None,
 ) -> Draft:
     """Count people by cell, check, and mend if asked."""
-    if mitigate is not None:
-        mitigations.require_mitigation(mitigate, ["a"], OFFERED)
+    mitigations.require_mitigation(mitigate, ["a"], OFFERED)
     if normalize not in (None, "all", "rows", "columns"):
         raise ParameterError("normalize must be 'all', 'rows' or 'columns'.")
     cells = count_cells(data, question)

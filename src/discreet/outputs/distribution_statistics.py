@@ -39,8 +39,7 @@ def quantile_table(
     mitigate: str | None = None,
 ) -> Draft:
     """Compute quantiles by group."""
-    if mitigate is not None:
-        require_mitigation(mitigate, ["b"], _QUANTILES)
+    require_mitigation(mitigate, ["b"], _QUANTILES)
     shares = sorted(float(p) for p in probabilities)
     rows = records_of(data, question)
     missing, everybody = int(rows["x"].null_count()), rows.height
@@ -107,8 +106,7 @@ def histogram_table(
     mitigate: str | None = None,
 ) -> Draft:
     """Count a variable in bins whose ends are round numbers, so that they show nobody's value."""
-    if mitigate is not None:
-        require_mitigation(mitigate, ["a"], _BINS)
+    require_mitigation(mitigate, ["a"], _BINS)
     rows = records_of(data, question)
     missing, everybody = int(rows["x"].null_count()), rows.height
     known = rows.drop_nulls("x")
@@ -216,8 +214,7 @@ def lorenz_table(
     data: Microdata, question: Question, policy: OutputPolicy, points: int, mitigate: str | None
 ) -> Draft:
     """Compute a Lorenz curve at equal steps."""
-    if mitigate is not None:
-        require_mitigation(mitigate, ["l"], ("coarser-curve",))
+    require_mitigation(mitigate, ["l"], ("coarser-curve",))
     values = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)[0][1]
     notes: tuple[str, ...] = ()
     if mitigate == "coarser-curve":

@@ -60,8 +60,7 @@ def summarize(
     """Compute statistics of a variable by cell, check each by its statbarn, and mend if asked."""
     names = [_named(name) for name in statistics]
     used = list(dict.fromkeys(STATISTICS[name] for name in names))
-    if mitigate is not None:
-        require_mitigation(mitigate, used, OFFERED)
+    require_mitigation(mitigate, used, OFFERED)
     notes: list[str] = []
     if mitigate == "collapse":
         with_value = replace(question, value=None)

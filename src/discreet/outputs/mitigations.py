@@ -19,10 +19,10 @@ from discreet.outputs.output import text
 from discreet.outputs.output_policy import OutputPolicy
 
 
-def require_mitigation(how: str, barn_ids: Sequence[str], offered: Sequence[str]) -> None:
+def require_mitigation(how: str | None, barn_ids: Sequence[str], offered: Sequence[str]) -> None:
     """Refuse a mitigation that the statbarns do not list, or that this analysis cannot do."""
     listed = dict.fromkeys(name for barn in barn_ids for name in barns()[barn].mitigations if name in offered)
-    if how not in listed:
+    if how is not None and how not in listed:
         raise ParameterError(unknown_name(how, listed, what="mitigation for this output"))
 
 

@@ -89,8 +89,7 @@ def fit(
         if isinstance(given.get(name), str):
             given[name] = frame[given[name]]
     try:
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as heard:
             model = getattr(api, family)(formula, frame, **given)
             quiet = {} if family in ("ols", "wls", "quantreg", "glm", "phreg") else {"disp": 0}
             fitted = model.fit(**quiet)

@@ -252,8 +252,7 @@ def survival_table(
 
     With ``subject`` the people are judged, not the spells: somebody who fell ill twice is one of those who did.
     """
-    if mitigate is not None:
-        require_mitigation(mitigate, ["f"], _OFFERED)
+    require_mitigation(mitigate, ["f"], _OFFERED)
     columns = [name for name in (time, event, by, subject) if name is not None]
     need_known((*columns, *(where or {})), data.columns)
     for name, what in ((time, "time, a number"), (event, "event, true or false (or 1 and 0)")):

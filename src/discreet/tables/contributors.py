@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -119,8 +119,7 @@ class Contributing:
             alone = np.arange(1, entries.height + 1, dtype=np.int64)
             who = pl.select(pl.when(who > 0).then(who).otherwise(-pl.Series(alone))).to_series()
             self.memory[at] = _rolled(entries.with_columns(who=who), table, ("who",), _added)
-        found: pl.DataFrame = self.memory[at]
-        return found
+        return cast(pl.DataFrame, self.memory[at])
 
     def _of_records(
         self,
@@ -152,8 +151,7 @@ class Contributing:
             kept = _rolled(entries, table, ("weight",), partial(_largest, n=n, expand=expand))
             totals = np.zeros(table.cells.height) if alone else self._totals(table, measure, negative)
             self.memory[at] = _with_rest(kept, totals, table, whole=not expand)
-        found: Contributions = self.memory[at]
-        return found
+        return cast(Contributions, self.memory[at])
 
     def _totals(self, table: Table, measure: str, negative: Negative) -> Floats:
         if negative == "refuse":

@@ -129,8 +129,7 @@ def by_elimination(plan: Suppression, case: Case, aim: Aim | None, progress: Pro
     best: Choice | None = None
     said: dict[str, warnings.WarningMessage] = {}
     for order in _orders(case.x_unknown, case, plan.tries):
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as heard:
             made = _eliminated(plan, case, order, progress)
         said |= {str(one.message): one for one in heard}
         if best is None or _loss(made.found, case) < _loss(best.found, case):
