@@ -154,7 +154,6 @@ def write_acro(session: Recorder, path: str | Path, *, overwrite: bool = False) 
 
 
 def _write_entry(output: Output, policy: OutputPolicy) -> tuple[dict[str, Any], dict[str, bytes]]:
-    files: dict[str, bytes] = {}
     cells: dict[str, list[list[int]]] = {name: [] for name in _NAMES}
     for finding in output.findings:
         if finding.status != "pass" and finding.check in _OURS:
@@ -162,11 +161,8 @@ def _write_entry(output: Output, policy: OutputPolicy) -> tuple[dict[str, Any], 
     hit = {name: len(places) for name, places in cells.items()}
     suppressed = output.draft.mitigation in ("suppress", "secondary-suppress")
     sdc = {"summary": {"suppressed": suppressed, **hit}, "cells": cells}
-    for place, table in enumerate(output.tables.values()):
-        files[f"{output.name}_{place}.csv"] = as_csv(table)
-    for path in output.draft.files:
-        if policy.blocks(path) is None:
-            files[path.name] = path.read_bytes()
+    files = {f"{output.name}_{place}.csv": as_csv(own) for place, own in enumerate(output.tables.values())}
+    files |= {path.name: path.read_bytes() for path in output.draft.files if policy.blocks(path) is None}
     kind = "custom" if output.kind == "custom" else "regression" if output.kind in _MODELS else "table"
     outcome = output.flags
     entry = {

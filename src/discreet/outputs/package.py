@@ -117,13 +117,11 @@ class Package:
 
     def tables(self, name: str) -> dict[str, pl.DataFrame]:
         """Read the tables of an output."""
-        found = {}
-        for file in self[name]["files"]:
-            if file["name"].lower().endswith(".csv") and file.get("role", "table") != "flags":
-                found[file["name"]] = pl.read_csv(
-                    io.BytesIO(self.files[file["name"]]), infer_schema_length=None
-                )
-        return found
+        return {
+            file["name"]: pl.read_csv(io.BytesIO(self.files[file["name"]]), infer_schema_length=None)
+            for file in self[name]["files"]
+            if file["name"].lower().endswith(".csv") and file.get("role", "table") != "flags"
+        }
 
     def __str__(self) -> str:
         who = " ".join(str(self.about.get(name) or "") for name in ("researcher", "project")).strip()

@@ -184,11 +184,8 @@ class OutputRegister:
         """
         if threshold < 1:
             raise ParameterError("threshold must be 1 or more.")
-        found: list[Finding] = []
-        for earlier in self._entries:
-            if earlier.name != new.name and earlier.name not in without:
-                found += _compared(new, earlier, threshold, barn)
-        return found
+        others = (entry for entry in self._entries if entry.name not in (new.name, *without))
+        return [finding for other in others for finding in _compared(new, other, threshold, barn)]
 
 
 def _compared(new: Registered, earlier: Registered, threshold: int, barn: str) -> list[Finding]:
