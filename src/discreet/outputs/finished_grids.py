@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import DiscreetError, InputError
+from discreet.core.errors import DiscreetError, InputError, load_extra
 from discreet.core.files.untrusted import parsed_json
 from discreet.io.excel import check_extent
 
@@ -125,8 +125,6 @@ def _of_data_file(file: Path) -> list[Grid]:
 
 
 def _of_workbook(file: Path) -> list[Grid]:
-    from discreet.core.errors import load_extra
-
     fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
     try:
         check_extent(file)

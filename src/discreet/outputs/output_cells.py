@@ -15,10 +15,9 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import InputError, need_known, refuse_too_many_cells
-from discreet.engine import collect, scan
+from discreet.engine import collect, declared_levels, scan
 from discreet.microdata import Microdata
 from discreet.outputs.checks.total_checks import CellSums, has_few_values
 from discreet.outputs.question import Question, is_category, let_in, recoded
@@ -312,7 +311,7 @@ def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[t
         plain = seen.drop_nulls().sort().to_list()
         declared = list(question.levels.get(name, ()))
         if not declared and not question.recode.get(name):
-            declared = engine.declared_levels(data, name)
+            declared = declared_levels(data, name)
         levels = [*declared, *(level for level in plain if level not in declared)]
         found.append(tuple(levels + ([None] if seen.null_count() else [])))
         if not found[-1]:

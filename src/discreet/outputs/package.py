@@ -23,7 +23,6 @@ import polars as pl
 from discreet._version import __version__
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files import atomic
-from discreet.core.files.atomic import replacing
 from discreet.core.files.untrusted import parsed_json
 from discreet.io.delimited import guarded
 from discreet.outputs.check_results import Finding, Status, worst
@@ -144,7 +143,7 @@ def write_package(session: Recorder, target: Path, *, overwrite: bool = False) -
     files = _session_files(session)
     if target.suffix.lower() == ".zip":
         with (
-            replacing(target, overwrite=overwrite) as unfinished,
+            atomic.replacing(target, overwrite=overwrite) as unfinished,
             zipfile.ZipFile(unfinished, "w") as archive,
         ):
             for name, content in files.items():

@@ -371,8 +371,6 @@ def _require_reason(decision: str, status: object) -> None:
 
 def _status_beside(register: Path, output: str) -> str | None:
     """Read the status of an output from the package that the register belongs to; None where there is none."""
-    from discreet.outputs.package import Package
-
     package = register.with_name(register.name.removesuffix(REGISTER_ENDING))
     if package == register or not package.exists():
         return None

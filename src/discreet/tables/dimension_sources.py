@@ -22,7 +22,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.values import canonical_text
 from discreet.hierarchy import Hierarchy
-from discreet.hierarchy.enumerated import read_rows
+from discreet.hierarchy.enumerated import Enumerated, read_rows, tabulated
 from discreet.tables.dimension import MISSING, Chain, Dimension, dimension_of
 
 Source = Any
@@ -162,8 +162,6 @@ def from_code_list(frame: pl.DataFrame) -> Hierarchy:
     paths = [_path(leaf, above) for leaf in above if leaf not in groups]
     if not paths:
         raise ParameterError("The code list has no lowest codes: every code is somebody's parent.")
-    from discreet.hierarchy.enumerated import tabulated
-
     depth = max(map(len, paths))
     padded = [
         [*path[:-1], *[path[-2] if len(path) > 2 else path[0]] * (depth - len(path)), path[-1]]
@@ -183,8 +181,6 @@ def _path(leaf: str, above: Mapping[str, str]) -> list[str]:
 
 def _listed(source: Source) -> list[str]:
     """The leaves a hierarchy lists by itself."""
-    from discreet.hierarchy.enumerated import Enumerated
-
     return list(source.columns[0]) if isinstance(source, Enumerated) else []
 
 

@@ -19,7 +19,6 @@ from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Stream
 from discreet.tables import poisson
 from discreet.tables.count_synthesis import CountSynthesis
-from discreet.tables.poisson import MOST_EPSILON
 
 _BLOCK = 32
 _LEAST_DISPERSION = 1e-3
@@ -209,8 +208,10 @@ class MixedPoisson(ABC):
         >>> NegativeBinomial(0.1).delta(1.0, 2.0) < 0.03
         True
         """
-        if not alpha > 0 or not 0 < epsilon <= MOST_EPSILON:
-            raise ParameterError(f"alpha must be more than 0, and epsilon too and at most {MOST_EPSILON}.")
+        if not alpha > 0 or not 0 < epsilon <= poisson.MOST_EPSILON:
+            raise ParameterError(
+                f"alpha must be more than 0, and epsilon too and at most {poisson.MOST_EPSILON}."
+            )
         best, count = 0.0, 1
         while True:
             best = max(best, *(self.delta_at(count + i, alpha, epsilon) for i in range(_BLOCK)))

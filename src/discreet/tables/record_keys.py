@@ -19,7 +19,6 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers, Words
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.secret_keys import definitions, keyed_numbers, keyed_uniforms
-from discreet.engine import ByRecord
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.tables.dimension import MISSING
@@ -92,7 +91,7 @@ def summed_by_inner_cell(
     """
     names = tuple(f"discreet word {i}" for i in range(words))
     dimensions = key_names(table.dimensions)
-    work = ByRecord(tuple(reads), dict.fromkeys(names, pl.Int64()), _Words(numbers, names))
+    work = engine.ByRecord(tuple(reads), dict.fromkeys(names, pl.Int64()), _Words(numbers, names))
     if engine.is_lazy(data):
         data.need_plain_names()
         drop = [name for name in data.columns if name not in table.dimensions]
