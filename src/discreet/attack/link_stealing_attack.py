@@ -190,7 +190,7 @@ def link_stealing(
             f"All candidates are predicted to be of one class, so '{strategy}' found nobody of another one to imitate "
             "and took all candidates instead: the attack may be weaker than its name says."
         )
-    # Each kind is looked for among pairs that are not of the other, so that neither stands in the other's way.
+    # Each kind of connection is looked for among the pairs that are not of the other kind.
     pairs = open_ if unknown is None else open_ & ~unknown
     claimed = _claimed(scores, linked, pairs, decision, density, threshold)
     attacked = _found(claimed, linked, wanted, among)

@@ -92,7 +92,7 @@ def shadow_membership(
     Returns
     -------
     Measure
-        ``attack_rate``: releases made with the target that are told to be; ``control_rate``: releases made without it
+        ``attack_rate``: releases made with the target that are recognized; ``control_rate``: releases made without it
         that are taken for such; ``baseline_rate`` is one half, a coin; ``value`` the risk (attack - holdout) /
         (1 - holdout) with ``risk_low`` and ``risk_high`` (95 %; targets that were attacked in one release are likely to
         be recognized together, and count for fewer accordingly). ``auc``, ``tpr_at_fpr_001``, ``tpr_at_fpr_01`` over
@@ -241,7 +241,7 @@ def _of_split(values: Floats | Flags) -> Floats:
 
 
 def _tallies(told: Flags, held: Flags) -> tuple[Tally, Tally]:
-    """Count who is told to be in a release made with them, and in one made without.
+    """Count whom the attack takes for a member: in releases made with them, and in releases made without.
 
     All targets share the releases, and all releases of a target are judged by nearly the same laws. How far that makes
     the difference of the two rates vary from split to split and from target to target says how many independent tries

@@ -215,7 +215,7 @@ def _exact(game: _Game) -> Explanation:
     weights = coalition_weights(game.players)
     worth: Floats | None = None
     classes = 1
-    # As many players as there is room for come and go in one question; the others are in or out for all of it.
+    # One question varies as many players as there is room for; the others are in, or out, for all of it.
     moving = min(game.players, _ROWS_AT_ONCE.bit_length() - 1)
     step = 1 << moving
     for start in range(0, coalitions, step):

@@ -232,9 +232,8 @@ class Ledger:
         earlier = cls.load(place)
         if ledger_files.known_by(earlier._header, source):
             raise ParameterError("The file is the one that its ledger belongs to. A budget is set once.")
-        cls(
-            epsilon, delta, source=source, **options
-        )  # what is wrong with these is told before anything is moved
+        # Wrong options are refused before anything is moved.
+        cls(epsilon, delta, source=source, **options)
         with earlier._alone():
             earlier._rewrite(closed=True)
             names = (

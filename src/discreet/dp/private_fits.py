@@ -119,7 +119,7 @@ def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
     found = noisy_gradients.constants(
         design, loss, asked.epsilon, asked.theta_bound, proper=asked.proper, replace=asked.replace
     )
-    # A file that was refused for one record more would tell of that record: only a public number decides.
+    # To refuse a file because of one more record would disclose that record: only a public number decides.
     public = len(design.y) if asked.replace else asked.records
     if few and public is not None:
         noisy_gradients.check_grid(public, len(design.terms))

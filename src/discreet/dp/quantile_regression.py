@@ -119,7 +119,7 @@ def quantile_regression(
     intercept
         Whether the line has a constant.
     standardize
-        Whether columns are brought to -1…1 by their bounds first; coefficients are told on the scale of the data.
+        Whether columns are brought to -1…1 by their bounds first; coefficients are given on the scale of the data.
     adjacency
         Which files are neighbors; under ``"replace"`` the number of records counts as public.
     kernel, h
@@ -147,7 +147,7 @@ def quantile_regression(
     missing
         ``"error"`` or ``"drop"``: what is done with records that have gaps.
     at
-        Values of ``x`` (a list, or a list of lists) at which quantiles are told, in order for every point.
+        Values of ``x`` (a list, or a list of lists) at which quantiles are given, in order for every point.
     ledger, purpose, seed
         As in `discreet.dp.count`.
 
@@ -220,7 +220,7 @@ def quantile_regression(
     except DiscreetError as error:
         if ledger is None or mechanism == "nonprivate":
             raise
-        # What is drawn is paid for, also where it is then refused: a refund would tell of the records.
+        # What is drawn is paid for, also where it is then refused: a refund would disclose something about the records.
         raise type(error)(f"{error} {budget.in_words} was spent.") from error
     lines = np.stack([design.on_the_scale_of_the_data(theta) for theta, _ in drawn])
     claim = None if fits[0].why_none else spend.claim
@@ -337,7 +337,7 @@ def _number(value: Any, name: str) -> float:
 
 
 def _points(at: Sequence[Any] | None, design: Design) -> Floats | None:
-    """The points at which lines are told, one row each, with a constant where the lines have one."""
+    """The points at which lines are given, one row each, with a constant where the lines have one."""
     if at is None:
         return None
     names = list(design.terms[1:] if design.intercept else design.terms)

@@ -370,7 +370,7 @@ def _ranks(data: Microdata, number: Range, candidates: Floats) -> Integers:
 
 
 class AnswerSettings(TypedDict, total=False):
-    """What an answer tells of how it came about, beside numbers."""
+    """The settings of an answer that are no numbers."""
 
     unit: Annotated[str, Public()]
     purpose: Annotated[str, Public()]

@@ -414,7 +414,7 @@ def registered(
 
 
 def entered_people(people: Sequence[float]) -> tuple[Registered, ...]:
-    """Enter what a file made elsewhere tells of the people behind it: their number, for each of its models.
+    """Enter how many people stand behind a file that was made elsewhere, for each of its models.
 
     Examples
     --------

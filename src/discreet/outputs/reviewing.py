@@ -61,7 +61,7 @@ def review(
     wait
         Whether to serve until interrupted (Ctrl+C); else return at once, and ``close()`` ends it.
     announce
-        What is told the address.
+        The function that is called with the address.
     """
     if not 0 <= port <= 65535:
         raise ParameterError("port must lie between 0 (any free one) and 65535.")

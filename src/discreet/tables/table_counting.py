@@ -196,7 +196,7 @@ def entries_needed(respondents: int, lightest: float) -> int:
     return math.ceil(respondents / min(1.0, lightest))
 
 
-# Who is in a cell? Contributors are added up where the data is, and only cells come home.
+# Who is in a cell? The engine adds up contributors where the data is; only cells are collected.
 #
 # A contributor may have records in many inner cells, so that the largest contribution to a total is no sum of largest
 # ones. The engine is given the list of inner cells and of the published cells they are part of; it adds up what each

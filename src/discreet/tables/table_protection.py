@@ -373,8 +373,8 @@ def neighbors_of(table: Table) -> str:
 def why_not_claimed(table: Table, domain: str | None) -> str:
     """Why noise on the cells of a table proves nothing; empty where it does.
 
-    Codes must have been given with the table, so that neither a code nor a missing cell tells of the data, and a person
-    must have one record.
+    Codes must have been given with the table, so that neither a code nor a missing cell depends on the data, and a
+    person must have one record.
     """
     if domain != "public" or not all(dimension.declared for dimension in table.hierarchy.values()):
         return guarantees.CODES_OF_THE_DATA
