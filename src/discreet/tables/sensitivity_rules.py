@@ -263,7 +263,7 @@ class Threshold(Rule):
 
 @dataclass(frozen=True)
 class Zeros(Rule):
-    """Empty cells: each says that nobody has these codes."""
+    """Empty cells: they tell of everybody that they are not there."""
 
     name = "zeros"
 
