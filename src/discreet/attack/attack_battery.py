@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -104,32 +105,22 @@ def attacked(
     """
     answers: dict[str, Measure] = {}
     notes: list[str] = []
-    codes = labels_among(used)
+    given: dict[str, Any] = {
+        "holdout": others,
+        "attacks": attacks,
+        "categorical": labels_among(used),
+        "seed": seed,
+    }
     try:
-        answers["singling_out"] = singling_out(
-            used, file, holdout=others, attacks=attacks, categorical=codes, seed=seed
-        )
+        answers["singling_out"] = singling_out(used, file, **given)
     except InputError:
         notes.append(_NOBODY_ALONE)
     several = len(file.columns) > 1
     if several:
-        answers["inference"] = inference(
-            used,
-            file,
-            secret=list(secrets) or None,
-            holdout=others,
-            attacks=attacks,
-            method="nearest",
-            categorical=codes,
-            seed=seed,
-        )
+        answers["inference"] = inference(used, file, secret=list(secrets) or None, method="nearest", **given)
     if several and all_kinds:
-        answers["linkability"] = linkability(
-            used, file, holdout=others, attacks=attacks, categorical=codes, seed=seed
-        )
-        answers["membership"] = membership(
-            used, file, holdout=others, attacks=attacks, method="distance", categorical=codes, seed=seed
-        )
+        answers["linkability"] = linkability(used, file, **given)
+        answers["membership"] = membership(used, file, method="distance", **given)
     tables = [_lines(name, found) for name, found in answers.items()]
     table = pl.concat(tables) if tables else pl.DataFrame(schema=_SCHEMA)
     notes += [

@@ -10,19 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import (
-    OPINION,
-    REFERENCE,
-    RISK_FIGURES,
-    Tally,
-    Trial,
-    Victims,
-    drawn,
-    measured,
-    trials_table,
-    victims_of,
-    worst_trial,
-)
+from discreet.attack import success
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
@@ -46,15 +34,14 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
 
 
 @measure(
-    room="attack",
     title="Inference",
     headline="of the secrets are guessed because of the release",
     chapter="attackers",
     place=3,
     leading=True,
     work="whole-file",
-    references=(OPINION, REFERENCE),
-    figures=RISK_FIGURES,
+    references=(success.OPINION, success.REFERENCE),
+    figures=success.RISK_FIGURES,
     compare=OfPair(62, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
     benchmark=OfBenchmark(5),
 )
@@ -135,12 +122,10 @@ def inference(
     >>> found.figures["attack_rate"], round(found.figures["baseline_rate"], 1)
     (1.0, 0.5)
     """
-    methods = (
-        METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
-    )
+    methods = success.chosen_ways(method, METHODS)
     victims, secrets, knowns = _plan(original, released, holdout, secret, known, categorical, precision)
     root = int(generator(seed).integers(2**62))
-    trials: dict[str, Trial] = {}
+    trials: dict[str, success.Trial] = {}
     rows: dict[str, pl.DataFrame] = {}
     said: list[str] = []
     for name in track(secrets, description="Guessing", progress=progress and len(secrets) > 1):
@@ -150,8 +135,8 @@ def inference(
         trials |= {f"{name} by {one}": trial for one, trial in told.items()}
         rows |= {f"{name} by {one}": table for one, table in hits.items()}
         said += caveats
-    worst = worst_trial(trials)
-    return measured(
+    worst = success.worst_trial(trials)
+    return success.measured(
         "inference",
         *trials[worst],
         doing=f"guesses a person's '{worst.rpartition(' by ')[0]}' ({_WAYS[worst.rpartition(' by ')[2]]})",
@@ -185,7 +170,7 @@ def _plan(  # noqa: PLR0917
     known: Sequence[str] | None,
     categorical: Sequence[str],
     precision: Setting,
-) -> tuple[Victims, tuple[str, ...], dict[str, tuple[str, ...]]]:
+) -> tuple[success.Victims, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Settle which columns are guessed from which, and bring the files together."""
     named = None if secret is None else names_checked(original, secret, "secret")
     if named is not None and not named:
@@ -194,7 +179,7 @@ def _plan(  # noqa: PLR0917
     wanted = (
         None if named is None or given is None else [*named, *(name for name in given if name not in named)]
     )
-    victims = victims_of(
+    victims = success.victims_of(
         original, released, holdout, columns=wanted, categorical=categorical, precision=precision
     )
     if named is not None:
@@ -216,7 +201,7 @@ def _plan(  # noqa: PLR0917
 
 
 def _attacked(
-    victims: Victims,
+    victims: success.Victims,
     name: str,
     known: Sequence[str],
     *,
@@ -224,7 +209,7 @@ def _attacked(
     attacks: int,
     tolerance: float,
     root: int,
-) -> tuple[dict[Method, Trial], dict[Method, pl.DataFrame], list[str]]:
+) -> tuple[dict[Method, success.Trial], dict[Method, pl.DataFrame], list[str]]:
     """Guess one secret by each method, about people in the file and in the holdout alike."""
     tables = victims.tables
     coded = secrets_of([table[name] for table in tables], categorical=name in victims.categorical)
@@ -241,40 +226,43 @@ def _attacked(
             raise InputError(
                 f"Column '{name}' is missing for everybody in the {which}: no guess could be checked."
             )
-        chosen.append(there[drawn(len(there), attacks, generator(root, name, stream))])
+        chosen.append(there[success.drawn(len(there), attacks, generator(root, name, stream))])
     truths = [coded[at].values[rows] for at, rows in zip((0, 2), chosen, strict=False)]
     people = pl.concat([tables[at][rows].select(known) for at, rows in zip((0, 2), chosen, strict=False)])
     clues = Clues.of(tables[1].select(known), people, victims.categorical)
-    reach = _reach(victims, name, coded[0])
+    reach = reach_of(victims, name, coded[0])
     truth = np.concatenate(truths)
     cut = len(truths[0])
     blind = is_right(
         np.full(cut, blind_guess(released, tolerance, reach)), truths[0], released, tolerance, reach
     )
-    trials: dict[Method, Trial] = {}
+    trials: dict[Method, success.Trial] = {}
     rows: dict[Method, pl.DataFrame] = {}
     for method in methods:
         guess = guesses(method, clues, released, generator(root, name, method))
         right: Flags = is_right(guess, truth, released, tolerance, reach)
-        holdout = Tally.of(right[cut:]) if len(chosen) > 1 else None
-        trials[method] = Trial(Tally.of(right[:cut]), holdout, Tally.of(blind))
+        holdout = success.Tally.of(right[cut:]) if len(chosen) > 1 else None
+        trials[method] = success.Trial(success.Tally.of(right[:cut]), holdout, success.Tally.of(blind))
         rows[method] = pl.DataFrame({"record": chosen[0], "guessed": right[:cut]})
-    gone = int(np.isnan(coded[0].values).sum())
-    said = (
-        [f"'{name}' is missing for {gone:,} people of the original; they were not attacked."] if gone else []
-    )
-    return trials, rows, said
+    return trials, rows, not_attacked(coded[0], name)
 
 
-def _reach(victims: Victims, name: str, secret: Secret) -> float:
+def not_attacked(secret: Secret, name: str) -> list[str]:
+    """Say how many people of the original have no secret that could be guessed."""
+    gone = int(np.isnan(secret.values).sum())
+    said = f"'{name}' is missing for {gone:,} people of the original; they were not attacked."
+    return [said] if gone else []
+
+
+def reach_of(victims: success.Victims, name: str, secret: Secret) -> float:
     """Give the days between the first and the last date of a column of dates; 0 for numbers and labels."""
     if not victims.original.schema[name].is_temporal() or not secret.is_number:
         return 0.0
     return float(np.nanmax(secret.values) - np.nanmin(secret.values))
 
 
-def _side_by_side(trials: Mapping[str, Trial]) -> pl.DataFrame:
-    table = trials_table(trials, heading="secret")
+def _side_by_side(trials: Mapping[str, success.Trial]) -> pl.DataFrame:
+    table = success.trials_table(trials, heading="secret")
     parts = [name.rpartition(" by ") for name in trials]
     return table.with_columns(
         pl.Series("secret", [secret for secret, _, _ in parts]),
@@ -293,9 +281,8 @@ METHODS: tuple[Method, ...] = ("nearest", "forest", "boosted")
 _TREES = 8
 _BINS = 256
 _ROUNDS = 20  # of boosting
-_CLASSES = (
-    12  # that boosting tells apart: it grows a tree for each in every round, so rare ones are never guessed
-)
+_CLASSES = 12
+"""Classes that boosting tells apart: it grows a tree for each in every round, so rare ones are never guessed."""
 
 
 @dataclass(frozen=True)
@@ -316,15 +303,8 @@ def secrets_of(columns: Sequence[pl.Series], *, categorical: bool) -> list[Secre
     dtype = columns[0].dtype
     if (dtype.is_numeric() or dtype.is_temporal()) and not categorical:
         return [Secret(as_float(column), 0) for column in columns]
-    texts = [column.cast(pl.String) for column in columns]
-    levels = pl.concat(texts).drop_nulls().unique().sort()
-    return [
-        Secret(
-            text.cast(pl.Enum(levels)).to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-            len(levels),
-        )
-        for text in texts
-    ]
+    codes, levels = success.label_codes(columns)
+    return [Secret(values, levels) for values in codes]
 
 
 @dataclass(frozen=True)
@@ -359,25 +339,21 @@ class Clues:
         )
 
 
-def guesses(
-    method: Method, clues: Clues, secret: Secret, rng: np.random.Generator, *, progress: bool = False
-) -> Floats:
+def guesses(method: Method, clues: Clues, secret: Secret, rng: np.random.Generator) -> Floats:
     """Guess the secret of everybody asked about, from released records whose secret is not missing."""
     known = np.flatnonzero(~np.isnan(secret.values)).astype(np.int64)
     ways: dict[Method, Callable[[], Floats]] = {
-        "nearest": lambda: _of_nearest(clues, secret, known, progress),
+        "nearest": lambda: _of_nearest(clues, secret, known),
         "forest": lambda: _of_forest(clues, secret, known, rng),
         "boosted": lambda: _of_boosting(clues, secret, known, rng),
     }
     return ways[method]()
 
 
-def _of_nearest(clues: Clues, secret: Secret, known: Integers, progress: bool) -> Floats:
+def _of_nearest(clues: Clues, secret: Secret, known: Integers) -> Floats:
     released = clues.released if len(known) == len(clues.released) else clues.released.take(known)
-    found = nearest(clues.space, clues.people, released, progress=progress, description="Guessing").index[
-        :, 0
-    ]
-    return secret.values[known[found]]
+    found = nearest(clues.space, clues.people, released, description="Guessing")
+    return secret.values[known[found.index[:, 0]]]
 
 
 def _of_forest(clues: Clues, secret: Secret, known: Integers, rng: np.random.Generator) -> Floats:
@@ -408,10 +384,8 @@ def _of_forest(clues: Clues, secret: Secret, known: Integers, rng: np.random.Gen
         else:
             answers.append(np.nan_to_num(tree.leaf_shares)[leaves])
     if secret.is_number:
-        middle: Floats = np.nanmedian(np.stack(answers), axis=0)
-        return middle
-    most: Floats = np.sum(answers, axis=0).argmax(axis=1).astype(np.float64)
-    return most
+        return np.asarray(np.nanmedian(np.stack(answers), axis=0))
+    return np.asarray(np.sum(answers, axis=0).argmax(axis=1).astype(np.float64))
 
 
 def _of_boosting(clues: Clues, secret: Secret, known: Integers, rng: np.random.Generator) -> Floats:
@@ -442,11 +416,9 @@ def is_right(guess: Floats, truth: Floats, secret: Secret, tolerance: float, rea
     The difference counts in both directions.
     """
     if not secret.is_number:
-        same: Flags = guess == truth
-        return same
+        return np.asarray(guess == truth)
     allowed = np.abs(truth) * tolerance if reach == 0 else np.full(len(truth), reach * tolerance)
-    near: Flags = np.abs(guess - truth) <= allowed + 1e-9 * np.abs(truth)
-    return near
+    return np.asarray(np.abs(guess - truth) <= allowed + 1e-9 * np.abs(truth))
 
 
 def blind_guess(secret: Secret, tolerance: float, reach: float) -> float:

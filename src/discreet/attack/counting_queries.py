@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import prod
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import AtLeast
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import InputError, ParameterError, need_known, unknown_name
 from discreet.core.parameters import checked, distinct
 from discreet.engine import collect
 from discreet.microdata import Microdata
@@ -57,10 +58,7 @@ class Coded:
     @property
     def combinations(self) -> int:
         """How many different records there could be."""
-        made = 1
-        for categories in self.categories:
-            made *= len(categories)
-        return made
+        return prod(map(len, self.categories))
 
     def cells(self, query: Integers) -> Flags:
         """Which of all combinations a query counts, in the order of `itertools.product`."""
@@ -204,9 +202,7 @@ def records_of(data: Any, attributes: Sequence[str] | None = None) -> pl.DataFra
     names = [chosen] if isinstance(chosen, str) else list(chosen)
     if not names or len(set(names)) < len(names):
         raise ParameterError("attributes must name at least one column, and each once.")
-    for name in names:
-        if name not in held.columns:
-            raise ColumnError(unknown_name(name, held.columns))
+    need_known(names, held.columns)
     frame = collect(held, names)
     if not frame.height:
         raise InputError("The file has no records.")
@@ -217,21 +213,14 @@ def codes_of(frame: pl.DataFrame, coded: Coded) -> Integers:
     """Records as places of their categories; refused where one is in none."""
     made = []
     for name, categories in zip(coded.names, coded.categories, strict=True):
-        if name not in frame.columns:
-            raise ColumnError(unknown_name(name, frame.columns))
+        need_known([name], frame.columns)
         place = {value: i for i, value in enumerate(categories)}
-        values, inverse = np.unique(
-            np.array([place.get(v, -1) for v in frame[name].unique(maintain_order=True).to_list()]),
-            return_inverse=True,
-        )
-        if (values < 0).any():
+        found = frame[name].unique(maintain_order=True)
+        at = np.array([place.get(value, -1) for value in found.to_list()])
+        if (at < 0).any():
             raise ParameterError(f"The file has values of '{name}' that the schema does not list.")
-        distinct = pl.DataFrame({name: frame[name].unique(maintain_order=True)}).with_columns(
-            pl.Series("at", values[inverse])
-        )
-        joined = frame.select(name).join(
-            distinct, on=name, how="left", nulls_equal=True, maintain_order="left"
-        )
+        known = pl.DataFrame([found, pl.Series("at", at)])
+        joined = frame.select(name).join(known, on=name, how="left", nulls_equal=True, maintain_order="left")
         made.append(joined["at"].to_numpy())
     return np.stack(made, axis=1).astype(np.int64)
 

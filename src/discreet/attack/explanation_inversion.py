@@ -443,12 +443,7 @@ class _Step:
     """One rule for moving all parameters along their gradients, in place."""
 
     def __init__(self, optimizer: Optimizer, weights: list[Floats]) -> None:
-        self.rule = {
-            "sgd": self._sgd,
-            "momentum": self._momentum,
-            "rmsprop": self._rmsprop,
-            "adam": self._adam,
-        }[optimizer]
+        self.optimizer = optimizer
         self.rate = _RATES[optimizer]
         self.weights = weights
         self.first = [np.zeros_like(weight) for weight in weights]
@@ -458,20 +453,17 @@ class _Step:
     def __call__(self, gradients: list[Floats]) -> None:
         self.steps += 1
         for i, gradient in enumerate(gradients):
-            self.weights[i] -= self.rate * self.rule(i, gradient)
+            self.weights[i] -= self.rate * self._rule(i, gradient)
 
-    def _sgd(self, _: int, gradient: Floats) -> Any:
-        return gradient
-
-    def _momentum(self, i: int, gradient: Floats) -> Any:
-        self.first[i] = 0.9 * self.first[i] + gradient
-        return self.first[i]
-
-    def _rmsprop(self, i: int, gradient: Floats) -> Any:
-        self.second[i] = 0.9 * self.second[i] + 0.1 * gradient * gradient
-        return gradient / (np.sqrt(self.second[i]) + _TINY)
-
-    def _adam(self, i: int, gradient: Floats) -> Any:
+    def _rule(self, i: int, gradient: Floats) -> Any:
+        if self.optimizer == "sgd":
+            return gradient
+        if self.optimizer == "momentum":
+            self.first[i] = 0.9 * self.first[i] + gradient
+            return self.first[i]
+        if self.optimizer == "rmsprop":
+            self.second[i] = 0.9 * self.second[i] + 0.1 * gradient * gradient
+            return gradient / (np.sqrt(self.second[i]) + _TINY)
         self.first[i] = 0.9 * self.first[i] + 0.1 * gradient
         self.second[i] = 0.999 * self.second[i] + 0.001 * gradient * gradient
         mean = self.first[i] / (1 - 0.9**self.steps)

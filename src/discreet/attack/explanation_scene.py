@@ -56,19 +56,12 @@ class Scene:
         guesses, doubts = inverse.guesses(
             self.known_scores[rows], self.known[rows], (self.scores, self.scores[other]), self.features
         )
-        own, mistaken = ([*one] for one in guesses)
-        pairs = list(enumerate(zip(self.features, own, strict=True)))
+        own, mistaken = (list(zip(self.features, one, self.truth.T, strict=True)) for one in guesses)
         return Outcome(
-            np.stack(own, axis=1),
-            np.stack([f.errors(g, self.truth[:, i]) for i, (f, g) in pairs], axis=1),
-            np.stack([f.hits(g, self.truth[:, i]) for i, (f, g) in pairs], axis=1),
-            np.stack(
-                [
-                    f.hits(g, self.truth[:, i])
-                    for i, (f, g) in enumerate(zip(self.features, mistaken, strict=True))
-                ],
-                axis=1,
-            ),
+            np.stack([guess for _, guess, _ in own], axis=1),
+            np.stack([feature.errors(guess, truth) for feature, guess, truth in own], axis=1),
+            np.stack([feature.hits(guess, truth) for feature, guess, truth in own], axis=1),
+            np.stack([feature.hits(guess, truth) for feature, guess, truth in mistaken], axis=1),
             tuple(doubts),
         )
 
@@ -453,27 +446,18 @@ class NoisyExplanation:
         """
         rows = np.clip(_rows(values), -self.bound, self.bound)
         columns = rows.shape[1]
+        given: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "adjacency": "replace",
+            "purpose": "explanation of a record",
+            "ledger": ledger,
+            "seed": seed,
+        }
         if self.noise == "laplace":
-            noisy = dp.laplace(
-                rows,
-                sensitivity=2 * columns * self.bound,
-                epsilon=self.epsilon,
-                adjacency="replace",
-                purpose="explanation of a record",
-                ledger=ledger,
-                seed=seed,
-            )
+            noisy = dp.laplace(rows, sensitivity=2 * columns * self.bound, **given)
         else:
-            noisy = dp.gaussian(
-                rows,
-                sensitivity=2 * float(np.sqrt(columns)) * self.bound,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                adjacency="replace",
-                purpose="explanation of a record",
-                ledger=ledger,
-                seed=seed,
-            )
+            moved = 2 * float(np.sqrt(columns)) * self.bound
+            noisy = dp.gaussian(rows, sensitivity=moved, delta=self.delta, **given)
         return Guarded(np.asarray(noisy.value, dtype=np.float64), noisy.guarantee, noisy.why_none)
 
 

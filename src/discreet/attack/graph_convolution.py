@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import softmax
 
 from discreet.core.arrays import Floats, Integers, numbers_of
@@ -73,8 +74,6 @@ class GraphConvolution:
 
 def square_matrix(graph: Any, name: str) -> Any:
     """Read who is linked with whom, a square matrix, dense or sparse, as a sparse one."""
-    from scipy import sparse
-
     if not sparse.issparse(graph):
         graph = numbers_of(graph, name)
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or graph.shape[0] < 2:
@@ -84,8 +83,6 @@ def square_matrix(graph: Any, name: str) -> Any:
 
 def mixed_neighbors(adjacency: Any, normalization: Normalization) -> Any:
     """The matrix that mixes the features of neighbors."""
-    from scipy import sparse
-
     plain = square_matrix(adjacency, "adjacency")
     eye = sparse.eye_array(plain.shape[0], format="csr")
     if normalization == "first-order":
@@ -213,8 +210,6 @@ class LocalService:
         decimals: int | None = None,
         allows_new_nodes: bool = True,
     ) -> None:
-        from scipy import sparse
-
         self.model, self.decimals, self.allows_new_nodes = model, decimals, allows_new_nodes
         self._graph = sparse.csr_array(adjacency, dtype=np.float64)
         self._features = numbers_of(features, "features")
@@ -240,8 +235,6 @@ class LocalService:
 
     def connect(self, features: Floats, target: int) -> int:
         """Add a node with one edge to the target, and give its number."""
-        from scipy import sparse
-
         if not self.allows_new_nodes:
             raise PermissionError("This service takes no new nodes.")
         graph, own = self._now

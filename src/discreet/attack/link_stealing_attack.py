@@ -37,7 +37,6 @@ Decision = Literal["degree", "top-k", "threshold", "best-f1"]
 
 
 @measure(
-    room="attack",
     title="Stolen links",
     question="How many private connections could a user of the service find out?",
     headline="of the connections are found because the service knows them",
@@ -191,7 +190,7 @@ def link_stealing(
             f"All candidates are predicted to be of one class, so '{strategy}' found nobody of another one to imitate "
             "and took all candidates instead: the attack may be weaker than its name says."
         )
-    # Each kind is looked for among pairs that are not of the other, so that neither stands in the other's way.
+    # Each kind of connection is looked for among the pairs that are not of the other kind.
     pairs = open_ if unknown is None else open_ & ~unknown
     claimed = _claimed(scores, linked, pairs, decision, density, threshold)
     attacked = _found(claimed, linked, wanted, among)
@@ -319,11 +318,9 @@ def _told(  # noqa: PLR0917
             "found": (linked & claimed).sum(axis=1),
         }
     )
-    unknown = (
-        ""
-        if found.unknown is None
-        else f"; of connections that the service does not know it finds {percent(found.unknown.rate)}"
-    )
+    unknown = ""
+    if found.unknown is not None:
+        unknown = f"; of connections that the service does not know it finds {percent(found.unknown.rate)}"
     return Measure(
         name="link_stealing",
         value=risk.risk,
@@ -508,8 +505,7 @@ def baseline_scores(
 def of_another_class(shown: Floats, at: int) -> Flags:
     """Say which candidates are predicted to be of another class than the one at a place."""
     classes = shown.argmax(axis=1)
-    other: Flags = classes != classes[at]
-    return other
+    return np.asarray(classes != classes[at])
 
 
 def nodes_of(given: Any, name: str) -> Integers:

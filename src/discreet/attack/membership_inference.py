@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import RISK_FIGURES, Tally, Victims, drawn, measured, victims_of
+from discreet.attack.success import RISK_FIGURES, Tally, Victims, chosen_ways, drawn, measured, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Entries, Public
@@ -44,6 +44,11 @@ LIRA = (
     "first principles. IEEE Symposium on Security and Privacy, 1897–1914. doi:10.1109/SP46214.2022.9833649"
 )
 FALSE_ALARMS = (0.001, 0.01)
+ROC_FIGURES = {
+    "auc": Figure("Pairs of a member and another told apart (AUC)", unit="share", better="lower"),
+    "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
+    "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
+}
 
 
 class Scores(NamedTuple):
@@ -54,19 +59,13 @@ class Scores(NamedTuple):
 
 
 @measure(
-    room="attack",
     title="Membership",
     headline="of the people are recognized as being in the file because of the release",
     chapter="attackers",
     place=4,
     work="whole-file",
     references=(DOMIAS, LIRA),
-    figures={
-        **RISK_FIGURES,
-        "auc": Figure("Pairs of a member and another told apart (AUC)", unit="share", better="lower"),
-        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
-        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
-    },
+    figures={**RISK_FIGURES, **ROC_FIGURES},
     compare=OfPair(63, "risk", usual=False, judged_by_holdout=True, one_type=True),
     benchmark=OfBenchmark(2),
     tells=("chosen",),
@@ -150,9 +149,7 @@ def membership(
             "membership needs people who were not used to make the release (holdout=…): without them nobody can say "
             "how often the attack is wrong. Set some records aside before the release is made."
         )
-    methods = (
-        METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
-    )
+    methods = chosen_ways(method, METHODS)
     victims = victims_of(
         original,
         released,
@@ -194,7 +191,7 @@ def membership(
                     {"record": everybody, **{f"{name}_score": one.members for name, one in scores.items()}}
                 ),
             ),
-            methods=lambda: engine.like(original, _methods_table(scores)),
+            methods=lambda: engine.like(original, methods_table(scores)),
         ),
     )
 
@@ -335,6 +332,7 @@ def roc_figures(scores: Scores) -> dict[str, float | None]:
     return told
 
 
-def _methods_table(scores: Mapping[str, Scores]) -> pl.DataFrame:
+def methods_table(scores: Mapping[str, Scores]) -> pl.DataFrame:
+    """Hold what every way of attacking achieves beside the others."""
     told = [{"method": name, **roc_figures(one)} for name, one in scores.items()]
     return pl.DataFrame(told, schema_overrides={"tpr_at_fpr_001": pl.Float64, "tpr_at_fpr_01": pl.Float64})

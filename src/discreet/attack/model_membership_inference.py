@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
-from discreet.attack.membership_inference import LIRA, Scores, judged, roc_figures
+from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, judged, methods_table, roc_figures
 from discreet.attack.structural_attack import SACRO
 from discreet.attack.success import RISK_FIGURES, drawn, measured
 from discreet.core.arrays import Flags, Floats, Integers, rows_of
-from discreet.core.cards import Figure, measure
+from discreet.core.cards import measure
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
@@ -32,19 +32,13 @@ _TINY = 1e-6
 
 
 @measure(
-    room="attack",
     title="Membership in a model",
     headline="of the training records are recognized by what the model says",
     chapter="attackers",
     place=8,
     work="whole-file",
     references=(LIRA, SACRO),
-    figures={
-        **RISK_FIGURES,
-        "auc": Figure("Pairs of a member and another told apart (AUC)", unit="share", better="lower"),
-        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
-        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
-    },
+    figures={**RISK_FIGURES, **ROC_FIGURES},
     tells=("chosen",),
 )
 @checked
@@ -153,10 +147,7 @@ def model_membership(
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
-            methods=lambda: pl.DataFrame(
-                [{"method": name, **roc_figures(one)} for name, one in scores.items()],
-                schema_overrides={"tpr_at_fpr_001": pl.Float64, "tpr_at_fpr_01": pl.Float64},
-            ),
+            methods=lambda: methods_table(scores),
             records=lambda: pl.DataFrame(
                 {"record": inside, **{name.replace(" ", "_"): one.members for name, one in scores.items()}}
             ),
@@ -195,8 +186,7 @@ def _apart(X: Any, others: Any) -> list[str]:
 def _sureness(model: Any, table: Any, outcome: Any) -> Floats:
     """Say how sure the model is of the truth: the log-odds of the true class, or how small the error of a number is."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             if hasattr(model, "predict_proba"):
                 chances = np.asarray(model.predict_proba(table), dtype=np.float64)
                 classes = np.asarray(getattr(model, "classes_", np.arange(chances.shape[1])))
@@ -219,8 +209,7 @@ def _sureness(model: Any, table: Any, outcome: Any) -> Floats:
         and not hasattr(model, "classes_")
     ):
         return np.asarray(-np.log(np.abs(guess.ravel() - outcome) + _TINY))
-    right_or_not: Floats = (guess.ravel() == outcome).astype(np.float64)
-    return right_or_not
+    return np.asarray((guess.ravel() == outcome).astype(np.float64))
 
 
 def _refit(model: Any) -> Callable[[Any, Any], Any] | None:
@@ -257,8 +246,7 @@ def _by_shadows(
         held[:, number] = chosen if number % 2 == 0 else ~chosen
         rows = np.flatnonzero(held[:, number]).astype(np.int64)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 fitted = refit(_rows(everybody, rows), truth[rows])
         except Exception as error:
             raise InputError(
@@ -290,5 +278,4 @@ def _log_law(own: Floats, answers: Floats, use: Flags) -> Floats:
     spread = ((answers - mean[:, None]) ** 2 * use).sum(axis=1) / count
     # Few shadow models say little about the spread of one person: that of all people steadies it.
     steady = 0.5 * spread + 0.5 * float(spread.mean()) + 1e-6
-    law: Floats = -0.5 * np.log(steady) - (own - mean) ** 2 / (2 * steady)
-    return law
+    return np.asarray(-0.5 * np.log(steady) - (own - mean) ** 2 / (2 * steady))

@@ -82,7 +82,6 @@ def queries_of(table: Published, *, area: str | None = None, place: str | None =
 
 
 @measure(
-    room="attack",
     title="Tables under attack",
     question="What could be rebuilt from the tables that are to be published?",
     headline="of the records rebuilt once belong to exactly one person",
@@ -180,7 +179,11 @@ def table_reconstruction(
     _need_counts(table)
     published_as = _protected(table, protected, seed)
     names = list(table.dimensions)
-    file = records_of(original, names).with_columns(pl.col(names).cast(pl.String).fill_null(MISSING))
+
+    def in_texts(data: Any) -> pl.DataFrame:
+        return records_of(data, names).with_columns(pl.col(names).cast(pl.String).fill_null(MISSING))
+
+    file = in_texts(original)
     root = fresh_seed() if seed is None else seed
     setting = {"runs": runs, "rows": rows, "steps": steps, "device": device, "method": method}
     sides: dict[str, tuple[Measure, Mapping[str, Any], pl.DataFrame]] = {}
@@ -196,9 +199,7 @@ def table_reconstruction(
             confidential=confidential,
             exhaustive=exhaustive,
             strata=area,
-            holdout=None
-            if holdout is None
-            else records_of(holdout, names).with_columns(pl.col(names).cast(pl.String).fill_null(MISSING)),
+            holdout=None if holdout is None else in_texts(holdout),
         )
         sides[side] = (audit, {**audit.figures, **more}, ranking)
     last = sides.get("after", sides["before"])
@@ -217,12 +218,10 @@ def table_reconstruction(
             audit=lambda: pl.DataFrame(
                 {
                     "figure": list(first[1]),
-                    "before": [_number(value) for value in first[1].values()],
-                    **(
-                        {"after": [_number(last[1].get(name)) for name in first[1]]}
-                        if protected is not None
-                        else {}
-                    ),
+                    **{
+                        side: [_number(told.get(name)) for name in first[1]]
+                        for side, (_, told, _) in sides.items()
+                    },
                 }
             ),
             ranking=lambda: last[2],
@@ -319,7 +318,7 @@ def _shown(table: Published) -> tuple[pl.DataFrame, Table]:
 
 
 def _need_counts(table: Table) -> None:
-    if table.value not in ("count",):
+    if table.value != "count":
         raise ParameterError(
             f"The table publishes '{table.value}'; records are rebuilt from counts. Build it without measure= and "
             "weight=."

@@ -32,7 +32,6 @@ def _with_keys(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="attack",
     title="Unique quasi-identifiers",
     question="What is learned of people who are alone with their quasi-identifiers?",
     headline="largest improvement over a guess from statistics",
@@ -193,8 +192,7 @@ def _baseline(known: pl.DataFrame, answers: Integers, order: Integers) -> float:
         test = order if not len(test) else test
         return float((answers[test] == answers[train][0]).mean())
     model = LogisticRegression(l1_ratio=1.0, C=0.01, solver="saga", max_iter=100, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(x[train], answers[train])
     return float((model.predict(x[test]) == answers[test]).mean())
 

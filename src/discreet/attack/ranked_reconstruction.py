@@ -21,7 +21,7 @@ from discreet.attack.counting_queries import Coded, Query, Schema, coded_queries
 from discreet.core.arrays import Flags, Floats, Integers, Singles
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import Above, AtLeast
-from discreet.core.errors import InputError, ParameterError
+from discreet.core.errors import InputError, ParameterError, load_extra
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import fresh_seed, generator
@@ -49,7 +49,6 @@ RUNS = "runs"
 
 
 @measure(
-    room="attack",
     title="Reconstruction from tables",
     question="Which records could be behind the published counts?",
     headline="people that the rebuilt records are off, a published count",
@@ -459,8 +458,6 @@ def _card_is_there() -> bool:
 
 def _on_card(projection: Projection, count: int) -> Iterator[Singles]:
     """All runs side by side on a graphics card, as many at a time as its memory takes."""
-    from discreet.core.errors import load_extra
-
     torch = load_extra("torch", extra="deep", purpose="Rebuilding on a graphics card")
     if not torch.cuda.is_available():
         raise ParameterError("device='cuda' needs a graphics card, and torch sees none. Use device='cpu'.")

@@ -33,7 +33,6 @@ _NOT_ATTRIBUTES = (FREQUENCY, "runs", "rank")
 
 
 @measure(
-    room="attack",
     title="Audit of a reconstruction",
     question="What does a ranking of rebuilt records disclose?",
     headline="of the records rebuilt once belong to exactly one person",
@@ -395,11 +394,12 @@ def _inference(  # noqa: PLR0917
 
 
 def _by_area(both: pl.DataFrame, strata: str, weight: str) -> pl.DataFrame:
-    rows = []
-    for number, (_, group) in enumerate(both.group_by(strata, maintain_order=False)):
-        if float(group[MULTIPLICITY].sum()) > 0:
-            rows.append({"area": str(group[strata][0]), "number": number, **_figures(group, weight)})
-    return pl.DataFrame(rows, infer_schema_length=None).sort("area").drop("number")
+    rows = [
+        {"area": str(group[strata][0]), **_figures(group, weight)}
+        for _, group in both.group_by(strata)
+        if float(group[MULTIPLICITY].sum()) > 0
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None).sort("area")
 
 
 def _in_words(figures: Mapping[str, Any], kinds: int) -> str:

@@ -7,13 +7,23 @@ takes the middle of the guesses (of numbers), or what most of them say (of label
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.attribute_inference import Clues, Secret, blind_guess, guesses, is_right, secrets_of
+from discreet.attack.attribute_inference import (
+    Clues,
+    Method,
+    Secret,
+    blind_guess,
+    guesses,
+    is_right,
+    not_attacked,
+    reach_of,
+    secrets_of,
+)
 from discreet.attack.success import OPINION, RISK_FIGURES, Tally, drawn, measured, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
@@ -25,11 +35,8 @@ from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import copies_of, names_checked
 
-Method = Literal["nearest", "forest", "boosted"]
-
 
 @measure(
-    room="attack",
     title="Attribute reconstruction",
     headline="of the secrets are rebuilt from several releases together",
     chapter="attackers",
@@ -158,9 +165,7 @@ def attribute_reconstruction(
             for place, (field, held) in enumerate(zip(fields, coded[len(people) :], strict=True))
         ]
     )
-    reach = 0.0
-    if first.original.schema[secret].is_temporal():
-        reach = float(np.nanmax(coded[0].values) - np.nanmin(coded[0].values))
+    reach = reach_of(first, secret, coded[0])
     cut = len(chosen[0])
     right = is_right(_together(told, coded[0]), truth, coded[0], tolerance, reach)
     alone = float(np.mean([is_right(one, truth, coded[0], tolerance, reach)[:cut].mean() for one in told]))
@@ -174,7 +179,7 @@ def attribute_reconstruction(
         figures={"one_release_rate": alone, "gain": float(right[:cut].mean()) - alone},
         caveats=[
             *dict.fromkeys(said for field in fields for said in field.caveats),
-            *_unasked(coded[0], secret),
+            *not_attacked(coded[0], secret),
         ],
         parameters={
             "secret": secret,
@@ -193,20 +198,9 @@ def attribute_reconstruction(
     )
 
 
-def _unasked(held: Secret, secret: str) -> list[str]:
-    gone = int(np.isnan(held.values).sum())
-    return (
-        [f"'{secret}' is missing for {gone:,} people of the original; they were not attacked."]
-        if gone
-        else []
-    )
-
-
 def _together(told: Floats, secret: Secret) -> Floats:
     """Take the middle of the guesses of a number, and what most guesses of a label say (of two, the first)."""
     if secret.is_number:
-        middle: Floats = np.median(told, axis=0)
-        return middle
+        return np.asarray(np.median(told, axis=0))
     votes = (told[:, :, None] == np.arange(secret.levels)).sum(axis=0)
-    most: Floats = votes.argmax(axis=1).astype(np.float64)
-    return most
+    return np.asarray(votes.argmax(axis=1).astype(np.float64))

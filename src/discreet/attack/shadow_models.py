@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.membership_inference import LIRA, Scores, roc_figures
+from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, roc_figures
 from discreet.attack.success import RISK_FIGURES, Tally, measured
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
@@ -40,7 +40,6 @@ _NEIGHBORS = 5
 
 
 @measure(
-    room="attack",
     title="Membership by shadow models",
     headline="of the people who stand out are recognized by somebody who knows the generator",
     chapter="attackers",
@@ -53,9 +52,8 @@ _NEIGHBORS = 5
     ),
     figures={
         **RISK_FIGURES,
+        **ROC_FIGURES,
         "auc": Figure("Releases with and without the target told apart (AUC)", unit="share", better="lower"),
-        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
-        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
         "worst_target_risk": Figure(
             "Risk of the target that is recognized best", unit="share", better="lower"
         ),
@@ -94,7 +92,7 @@ def shadow_membership(
     Returns
     -------
     Measure
-        ``attack_rate``: releases made with the target that are told to be; ``control_rate``: releases made without it
+        ``attack_rate``: releases made with the target that are recognized; ``control_rate``: releases made without it
         that are taken for such; ``baseline_rate`` is one half, a coin; ``value`` the risk (attack - holdout) /
         (1 - holdout) with ``risk_low`` and ``risk_high`` (95 %; targets that were attacked in one release are likely to
         be recognized together, and count for fewer accordingly). ``auc``, ``tpr_at_fpr_001``, ``tpr_at_fpr_01`` over
@@ -198,8 +196,7 @@ def _shadows(
         inside = split if number % 2 == 0 else ~split
         held[:, number] = inside[:targets]
         draw = generator(root, "shadow", str(number))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             data = original.with_frame(engine.in_kind(original, table[np.sort(pool[inside])]))
             fitted = made.fit(data, seed=int(draw.integers(2**62)))
             release = fitted.sample(int(inside.sum()), seed=int(draw.integers(2**62)))
@@ -210,14 +207,9 @@ def _shadows(
 def _near(people: pl.DataFrame, release: pl.DataFrame, names: tuple[str, ...]) -> Floats:
     """Write how near a release comes to each person: the logs of the distances to its first and its nearest few."""
     space = MixedSpace.fit(people.select(names), release)
-    found = nearest(
-        space,
-        space.place(people.select(names)),
-        space.place(release),
-        k=min(_NEIGHBORS, release.height),
-    ).distance
-    near: Floats = np.log(np.column_stack([found[:, 0], found.mean(axis=1)]) + 1e-3)
-    return near
+    asked, crowd = space.place(people.select(names)), space.place(release)
+    found = nearest(space, asked, crowd, k=min(_NEIGHBORS, release.height)).distance
+    return np.asarray(np.log(np.column_stack([found[:, 0], found.mean(axis=1)]) + 1e-3))
 
 
 def _likelihood_ratios(nearness: Floats, held: Flags) -> Floats:
@@ -245,12 +237,11 @@ def _likelihood_ratios(nearness: Floats, held: Flags) -> Floats:
 def _of_split(values: Floats | Flags) -> Floats:
     """Sum the two releases of each split, and give each of them the sum."""
     halves = values.reshape(len(values), -1, 2).sum(axis=2)
-    both: Floats = np.repeat(halves, 2, axis=1)
-    return both
+    return np.asarray(np.repeat(halves, 2, axis=1))
 
 
 def _tallies(told: Flags, held: Flags) -> tuple[Tally, Tally]:
-    """Count who is told to be in a release made with them, and in one made without.
+    """Count whom the attack takes for a member: in releases made with them, and in releases made without.
 
     All targets share the releases, and all releases of a target are judged by nearly the same laws. How far that makes
     the difference of the two rates vary from split to split and from target to target says how many independent tries

@@ -215,7 +215,7 @@ def _exact(game: _Game) -> Explanation:
     weights = coalition_weights(game.players)
     worth: Floats | None = None
     classes = 1
-    # As many players as there is room for come and go in one question; the others are in or out for all of it.
+    # One question varies as many players as there is room for; the others are in, or out, for all of it.
     moving = min(game.players, _ROWS_AT_ONCE.bit_length() - 1)
     step = 1 << moving
     for start in range(0, coalitions, step):
@@ -344,14 +344,11 @@ def _players(groups: Sequence[Sequence[int]] | None, columns: int) -> Integers:
     """Which feature each column belongs to."""
     if groups is None:
         return np.arange(columns)
-    player = np.full(columns, -1)
-    for number, group in enumerate(groups):
-        for column in group:
-            if not 0 <= column < columns or player[column] >= 0:
-                raise ParameterError(f"groups must name every column from 0 to {columns - 1} once.")
-            player[column] = number
-    if (player < 0).any() or any(not len(group) for group in groups):
+    named = [column for group in groups for column in group]
+    if sorted(named) != list(range(columns)) or any(not len(group) for group in groups):
         raise ParameterError(f"groups must name every column from 0 to {columns - 1} once.")
+    player = np.empty(columns, dtype=np.int64)
+    player[named] = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     return player
 
 

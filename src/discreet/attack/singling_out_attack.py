@@ -16,22 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import (
-    FEW,
-    FEW_TRIES,
-    MISSING,
-    OPINION,
-    REFERENCE,
-    RISK_FIGURES,
-    Tally,
-    Trial,
-    Victims,
-    as_numbers,
-    measured,
-    trials_table,
-    victims_of,
-    worst_trial,
-)
+from discreet.attack import success
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.citations import COHEN_NISSIM_2020
@@ -78,16 +63,15 @@ class Found:
 
 
 @measure(
-    room="attack",
     title="Singling out",
     headline="of the descriptions single somebody out because of the release",
     chapter="attackers",
     place=1,
     leading=True,
     work="whole-file",
-    references=(OPINION, COHEN_NISSIM_2020, REFERENCE),
+    references=(success.OPINION, COHEN_NISSIM_2020, success.REFERENCE),
     figures={
-        **RISK_FIGURES,
+        **success.RISK_FIGURES,
         "univariate_risk": Figure("Risk by one column", unit="share", better="lower"),
         "multivariate_risk": Figure("Risk by several columns", unit="share", better="lower"),
     },
@@ -174,11 +158,11 @@ def singling_out(
     >>> found.value > 0.9, found.figures["control_rate"] < 0.1
     (True, True)
     """
-    victims = victims_of(
+    victims = success.victims_of(
         original, released, holdout, columns=columns, categorical=categorical, precision=precision
     )
     root = int(generator(seed).integers(2**62))
-    lines = as_numbers(victims)
+    lines = success.as_numbers(victims)
     labels = np.array([not victims.is_number(name) for name in victims.names])
     found: dict[str, Found] = {}
     if predicates != "multivariate":
@@ -196,8 +180,8 @@ def singling_out(
         )
     held = _held(found, lines, labels, root)
     trials = {name: one.trial for name, one in held.items()}
-    worst = worst_trial(trials)
-    return measured(
+    worst = success.worst_trial(trials)
+    return success.measured(
         "singling_out",
         *trials[worst],
         doing=f"singles a person out ({_SEARCHES[worst]})",
@@ -214,7 +198,7 @@ def singling_out(
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
-            searches=lambda: engine.like(original, trials_table(trials, heading="search")),
+            searches=lambda: engine.like(original, success.trials_table(trials, heading="search")),
             predicates=lambda: engine.like(original, _table(found, held, victims)),
         ),
     )
@@ -231,7 +215,7 @@ _SEARCHES = {
 class _Held:
     """What a search achieved, and how many people each of its predicates fits in the original and the holdout."""
 
-    trial: Trial
+    trial: success.Trial
     in_original: Integers
     in_holdout: Integers | None
 
@@ -252,20 +236,20 @@ def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, ro
                 )
             outside = one.matches(others)
             holdout = at_size(outside, others.shape[1], size, rng)
-        blind = Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
-        held[name] = _Held(Trial(Tally.of(inside == 1), holdout, blind), inside, outside)
+        blind = success.Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
+        held[name] = _Held(success.Trial(success.Tally.of(inside == 1), holdout, blind), inside, outside)
     return held
 
 
-def _by_kind(trials: Mapping[str, Trial]) -> dict[str, float | None]:
+def _by_kind(trials: Mapping[str, success.Trial]) -> dict[str, float | None]:
     several = {name: trial for name, trial in trials.items() if name != "univariate"}
     return {
         "univariate_risk": trials["univariate"].beyond().risk if "univariate" in trials else None,
-        "multivariate_risk": several[worst_trial(several)].beyond().risk if several else None,
+        "multivariate_risk": several[success.worst_trial(several)].beyond().risk if several else None,
     }
 
 
-def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[str]:
+def _scarce(found: Mapping[str, Found], attacks: int, victims: success.Victims) -> list[str]:
     """Say where fewer descriptions were found than asked for; a search that finds none is named."""
     wanted = {"univariate": attacks, "greedy": (attacks + 1) // 2, "tree": (attacks + 1) // 2}
     said = [
@@ -273,12 +257,12 @@ def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[
         for name, one in found.items()
         if len(one) < wanted[name]
     ]
-    if victims.holdout is not None and victims.holdout.height < FEW:
+    if victims.holdout is not None and victims.holdout.height < success.FEW:
         said.append(
             Caveat(
-                f"The holdout has {victims.holdout.height:,} people, fewer than {FEW}: what a holdout as large as the "
-                "original would say is a guess. Read the interval, not the number.",
-                code=FEW_TRIES,
+                f"The holdout has {victims.holdout.height:,} people, fewer than {success.FEW}: what a holdout as "
+                "large as the original would say is a guess. Read the interval, not the number.",
+                code=success.FEW_TRIES,
             )
         )
     gone = sum(table.null_count().sum_horizontal().item() for table in victims.tables)
@@ -287,25 +271,19 @@ def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[
 
 def _single_values(lines: Floats, labels: Flags, wanted: int, rng: np.random.Generator) -> Found:
     """Find the values that one released record has alone, and whatever lies beyond the last but one."""
-    columns, lows, highs = [], [], []
+    bounds = []
     for column, line in enumerate(lines):
         values, counts = np.unique(line, return_counts=True)
         alone = values[counts == 1]
-        columns += [np.full(len(alone), column)]
-        lows += [alone]
-        highs += [alone]
-        known, often = values[values > MISSING], counts[values > MISSING]
+        bounds.append(np.column_stack([alone, alone]))
+        known, often = values[values > success.MISSING], counts[values > success.MISSING]
         if not labels[column] and len(known) > 2:
             # The largest and the smallest are alone also where the original has one who goes farther still.
             ends = [(known[-1], _MOST, often[-1]), (_LEAST, known[0], often[0])]
-            columns += [np.array([column for *_, many in ends if many == 1], dtype=np.int64)]
-            lows += [np.array([low for low, _, many in ends if many == 1])]
-            highs += [np.array([high for _, high, many in ends if many == 1])]
-    found = Found(
-        np.concatenate(columns).astype(np.int64)[:, None],
-        np.concatenate(lows)[:, None],
-        np.concatenate(highs)[:, None],
-    )
+            bounds[-1] = np.vstack([bounds[-1], *([low, high] for low, high, many in ends if many == 1)])
+    columns = np.repeat(np.arange(len(bounds)), [len(own) for own in bounds])
+    lows, highs = np.concatenate(bounds).T
+    found = Found(columns[:, None], lows[:, None].copy(), highs[:, None].copy())
     if len(found) <= wanted:
         return found
     return found.take(np.sort(rng.choice(len(found), wanted, replace=False)))
@@ -375,8 +353,7 @@ def _outlying(lines: Floats, labels: Flags, subsets: Integers, rng: np.random.Ge
         rarity[column] = -np.log(tail / rows)
     looked_at = rng.integers(rows, size=(len(subsets), min(_CROWD, rows)))
     scores = sum(rarity[subsets[:, [at]], looked_at] for at in range(subsets.shape[1]))
-    rarest: Integers = looked_at[np.arange(len(subsets)), np.argmax(scores, axis=1)]
-    return rarest
+    return np.asarray(looked_at[np.arange(len(subsets)), np.argmax(scores, axis=1)])
 
 
 def _blindly(found: Found, lines: Sequence[Floats], labels: Flags, rng: np.random.Generator) -> Found:
@@ -386,7 +363,7 @@ def _blindly(found: Found, lines: Sequence[Floats], labels: Flags, rng: np.rando
         known = np.unique(np.concatenate([line[column] for line in lines]))
         at = found.columns == column
         point = at & (found.lows == found.highs)
-        numbers = known[known > MISSING]
+        numbers = known[known > success.MISSING]
         values = (
             rng.choice(known, size=int(point.sum()))
             if labels[column] or not len(numbers)
@@ -406,7 +383,7 @@ def _decimals(numbers: Floats) -> int:
     return next((places for places in range(6) if np.array_equal(np.round(numbers, places), numbers)), 6)
 
 
-def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: Victims) -> pl.DataFrame:
+def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: success.Victims) -> pl.DataFrame:
     """Name the columns of each description and how many people it fits; its values stay in the house."""
     return pl.concat(
         pl.DataFrame(
@@ -441,7 +418,7 @@ _STEPS = 200
 _RESAMPLES = 100
 
 
-def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) -> Tally:
+def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) -> success.Tally:
     """Estimate how many predicates fit exactly one person among ``wanted``, from their matches among ``size``.
 
     Examples
@@ -453,7 +430,7 @@ def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) 
     True
     """
     if size >= wanted:
-        return Tally(float(np.count_nonzero(counts == 1)), float(len(counts)))
+        return success.Tally(float(np.count_nonzero(counts == 1)), float(len(counts)))
     times = wanted / size
     seen = np.bincount(np.minimum(counts, _MOST_MATCHES), minlength=_MOST_MATCHES + 1).astype(np.float64)
     draws = np.vstack([seen, rng.multinomial(len(counts), seen / seen.sum(), size=_RESAMPLES)])
@@ -463,7 +440,7 @@ def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) 
     tries = float(len(counts))
     if spread > 0 and 0 < rate < 1:
         tries = float(np.clip(rate * (1 - rate) / spread, 1.0, tries))
-    return Tally(rate * tries, tries)
+    return success.Tally(rate * tries, tries)
 
 
 def _mixtures(draws: Floats, rates: Floats) -> Floats:

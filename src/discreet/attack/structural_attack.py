@@ -31,7 +31,6 @@ _DEEPEST = 4  # levels of models within models
 
 
 @measure(
-    room="attack",
     title="Model structure",
     headline="of the training records are held or isolated by the model",
     chapter="attackers",
@@ -206,8 +205,7 @@ def _memorized(model: Any, seen: Floats) -> Array:
 def _keys(table: Floats) -> Array:
     """Write each line as one value that can be looked up."""
     plain = np.ascontiguousarray(table + 0.0)
-    keys: Array = plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()
-    return keys
+    return np.asarray(plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel())
 
 
 def _parts(model: Any, depth: int = 0) -> Iterator[Any]:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -52,6 +52,8 @@ __all__ = [
     "warnings_of",
     "worst_trial",
 ]
+
+Way = TypeVar("Way", bound=str)
 
 FEW = 100
 """Below this many tries a rate is hardly more than an anecdote; it is printed with its interval and a warning."""
@@ -167,6 +169,20 @@ class Trial(NamedTuple):
         """The rate of the blind guess."""
         return self.baseline.rate if isinstance(self.baseline, Tally) else float(self.baseline)
 
+    def figures(self, many: int = 1) -> dict[str, float | None]:
+        """What every attack tells, by the names of its figures."""
+        found = self.beyond(many)
+        return {
+            "attack_rate": self.attack.rate,
+            "control_rate": None if self.holdout is None else self.holdout.rate,
+            "baseline_rate": self.blind,
+            "risk": found.risk,
+            "risk_low": found.low,
+            "risk_high": found.high,
+            "attacks": round(self.attack.tries),
+            "control_attacks": 0 if self.holdout is None else round(self.holdout.tries),
+        }
+
     def beyond(self, many: int = 1) -> Excess:
         """Give the risk beyond the holdout, or beyond the blind guess where there is none."""
         return excess(self.attack, self.blind if self.holdout is None else self.holdout, many)
@@ -184,20 +200,9 @@ def worst_trial(trials: Mapping[str, Trial]) -> str:
 
 def trials_table(trials: Mapping[str, Trial], *, heading: str) -> pl.DataFrame:
     """Put the ways of attacking side by side, each with its own 95 % interval."""
-    told = [(name, trial, trial.beyond()) for name, trial in trials.items()]
-    return pl.DataFrame(
-        {
-            heading: [name for name, _, _ in told],
-            "attack_rate": [trial.attack.rate for _, trial, _ in told],
-            "control_rate": [None if trial.holdout is None else trial.holdout.rate for _, trial, _ in told],
-            "baseline_rate": [trial.blind for _, trial, _ in told],
-            "risk": [found.risk for *_, found in told],
-            "risk_low": [found.low for *_, found in told],
-            "risk_high": [found.high for *_, found in told],
-            "attacks": [round(trial.attack.tries) for _, trial, _ in told],
-        },
-        schema_overrides=dict.fromkeys(("control_rate", "risk", "risk_low", "risk_high"), pl.Float64),
-    )
+    rows = [{heading: name, **trial.figures()} for name, trial in trials.items()]
+    kinds = dict.fromkeys(("control_rate", "risk", "risk_low", "risk_high"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None).drop("control_attacks")
 
 
 def excess(attack: Tally, holdout: Tally | float, many: int = 1) -> Excess:
@@ -297,23 +302,12 @@ def measured(
     'The risk that the release adds is 20 % (16.2 % to 23.7 %).'
     """
     trial = Trial(attack, holdout, baseline)
-    blind, found = trial.blind, trial.beyond(many)
-    told = {
-        "attack_rate": attack.rate,
-        "control_rate": None if holdout is None else holdout.rate,
-        "baseline_rate": blind,
-        "risk": found.risk,
-        "risk_low": found.low,
-        "risk_high": found.high,
-        "attacks": round(attack.tries),
-        "control_attacks": 0 if holdout is None else round(holdout.tries),
-        **(figures or {}),
-    }
+    found = trial.beyond(many)
     return Measure(
         name=name,
         value=found.risk,
-        figures=told,
-        meaning=_in_words(doing, attack, holdout, blind, found),
+        figures={**trial.figures(many), **(figures or {})},
+        meaning=_in_words(doing, attack, holdout, trial.blind, found),
         caveats=[*caveats, *warnings_of(attack, holdout, baseline)],
         parameters=parameters or {},
         detail=detail if detail is not None else Detail(),
@@ -350,40 +344,33 @@ def _in_words(doing: str, attack: Tally, holdout: Tally | None, blind: float, fo
 
 def warnings_of(attack: Tally, holdout: Tally | None, baseline: Tally | float) -> list[str]:
     """Say what keeps the rates of an attack from being believed: few tries, no holdout, one that all fall to."""
-    said: list[str] = []
     tries = min(attack.tries, math.inf if holdout is None else holdout.tries)
-    if tries < FEW:
-        said.append(
-            Caveat(
-                f"The rates rest on {round(tries):,} attacks, fewer than {FEW}: read the interval, not the number.",
-                code=FEW_TRIES,
-            )
-        )
-    if holdout is None:
-        said.append(
-            Caveat(
-                "There is no holdout: what can be said of anybody, in the file or not, counts as risk here. People "
-                "who were not used to make the release tell the two apart (holdout=…).",
-                code=NO_CONTROL,
-            )
-        )
-    elif holdout.rate >= 1:
-        said.append(
-            Caveat(
-                "The attack succeeds against everybody who is not in the file, so there is nothing left that the "
-                "release could add; the risk is undefined, not zero.",
-                code=SURE_CONTROL,
-            )
-        )
-    if attack.interval[0] <= Trial(attack, holdout, baseline).blind:
-        said.append(
-            Caveat(
-                "The attack does no better than a blind guess: that it failed says little about what a better one "
-                "would achieve.",
-                code=WEAK_ATTACK,
-            )
-        )
-    return said
+    said = (
+        (
+            tries < FEW,
+            f"The rates rest on {round(tries):,} attacks, fewer than {FEW}: read the interval, not the number.",
+            FEW_TRIES,
+        ),
+        (
+            holdout is None,
+            "There is no holdout: what can be said of anybody, in the file or not, counts as risk here. People who "
+            "were not used to make the release tell the two apart (holdout=…).",
+            NO_CONTROL,
+        ),
+        (
+            holdout is not None and holdout.rate >= 1,
+            "The attack succeeds against everybody who is not in the file, so there is nothing left that the release "
+            "could add; the risk is undefined, not zero.",
+            SURE_CONTROL,
+        ),
+        (
+            attack.interval[0] <= Trial(attack, holdout, baseline).blind,
+            "The attack does no better than a blind guess: that it failed says little about what a better one would "
+            "achieve.",
+            WEAK_ATTACK,
+        ),
+    )
+    return [Caveat(sentence, code=code) for holds, sentence, code in said if holds]
 
 
 # Against whom is a release attacked? The original, the release and a holdout, brought to the same columns.
@@ -497,15 +484,25 @@ def as_numbers(victims: Victims) -> list[Floats]:
         if victims.is_number(name):
             values = [as_float(column) for column in columns]
         else:
-            texts = [column.cast(pl.String) for column in columns]
-            kind = pl.Enum(pl.concat(texts).drop_nulls().unique().sort())
-            values = [
-                text.cast(kind).to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
-                for text in texts
-            ]
+            values, _ = label_codes(columns)
         for held, column in zip(written, values, strict=True):
             held[line] = np.where(np.isnan(column), MISSING, column)
     return written
+
+
+def label_codes(columns: Sequence[pl.Series]) -> tuple[list[Floats], int]:
+    """Write labels as codes that several columns share, missing ones as NaN; and how many labels there are."""
+    texts = [column.cast(pl.String) for column in columns]
+    levels = pl.concat(texts).drop_nulls().unique().sort()
+    codes = [text.cast(pl.Enum(levels)).to_physical().cast(pl.Float64) for text in texts]
+    return [code.fill_null(float("nan")).to_numpy() for code in codes], len(levels)
+
+
+def chosen_ways(given: Way | Sequence[Way] | None, every: tuple[Way, ...]) -> tuple[Way, ...]:
+    """List the ways of attacking that were asked for, each once; all of them unless some were."""
+    if given is None:
+        return every
+    return (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
 
 
 def drawn(rows: int, wanted: int, rng: np.random.Generator) -> Integers:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet.attack.attribute_inference import Clues, secrets_of
-from discreet.attack.success import victims_of
+from discreet.attack.success import chosen_ways, victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
@@ -34,7 +34,6 @@ def _with_secrets(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="attack",
     title="Attribute attack",
     question="Does training on the release let a secret be guessed better than by chance?",
     headline="F1 (macro) beyond the better of two blind guesses",
@@ -139,7 +138,7 @@ def attribute_attack(
     (1.0, 1.0)
     """
     shares = [fractions] if isinstance(fractions, int | float) else list(fractions)
-    chosen = (learners,) if isinstance(learners, str) else tuple(dict.fromkeys(learners))
+    chosen = chosen_ways(learners, LEARNERS)
     wanted = secret or (original.roles.sensitive[0] if original.roles.sensitive else None)
     if wanted is None:
         raise ParameterError("Say which column is to be guessed: secret=…, or the role sensitive.")

@@ -344,7 +344,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def measure(
     *,
-    room: str,
+    room: str = "",
     name: str = "",
     title: str = "",
     question: str = "",
@@ -373,14 +373,14 @@ def measure(
     """Give a measure its card; `Card` says what each entry is.
 
     The name is that of the function (a second name for one function is a question of its own), the title the name in
-    words, and the question the first line of the docstring, unless given.
+    words, the question the first line of the docstring, and the room that of the module, unless given.
     """
 
     def declared(function: _Function) -> _Function:
         called = name or function.__name__
         _CARDS[called] = Card(
             name=called,
-            room=room,
+            room=room or function.__module__.split(".")[1],
             function=function,
             takes=takes_of(function),
             title=title or in_words(called),

@@ -9,7 +9,7 @@ import difflib
 import importlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import ModuleType
 
 
@@ -101,6 +101,20 @@ def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> st
     shown = _listed(known[:20], "and") if known else "none"
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"There is no {what} '{name}'. There is: {shown}{more}."
+
+
+def need_known(
+    names: Iterable[str], known: Collection[str], *, what: str = "column", where: str = "", about: str = ""
+) -> None:
+    """Refuse names that do not exist; ``where`` stands before the message, ``about`` after it.
+
+    Examples
+    --------
+    >>> need_known(["age"], ["age", "sex"])
+    """
+    for name in names:
+        if name not in known:
+            raise ColumnError(f"{where}{unknown_name(name, known, what=what)}{about}")
 
 
 def not_microdata(value: object, what: str = "data") -> ParameterError:

@@ -7,7 +7,6 @@ honored come after it, and what many noisy steps cost that each look at a random
 
 from __future__ import annotations
 
-import functools
 import math
 from fractions import Fraction
 from functools import lru_cache
@@ -88,10 +87,8 @@ def gaussian_sigma(
         low -= 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if gaussian_delta(math.exp(middle), 1.0, epsilon) <= delta:
-            high = middle
-        else:
-            low = middle
+        fits = gaussian_delta(math.exp(middle), 1.0, epsilon) <= delta
+        low, high = (low, middle) if fits else (middle, high)
     return sensitivity * math.exp(high) * (1 + _CAUTION)
 
 
@@ -196,10 +193,8 @@ def _largest_rho(epsilon: float, delta: float) -> float:
         low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
-        if epsilon_from_zcdp(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
+        fits = epsilon_from_zcdp(middle, delta) <= epsilon
+        low, high = (middle, high) if fits else (low, middle)
     return low * (1 - _CAUTION)
 
 
@@ -307,7 +302,7 @@ def noise_rate(epsilon: float | Fraction, moved: float | Fraction) -> Fraction:
     return rational_epsilon(rate)
 
 
-@functools.lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
 def _share(epsilon: Fraction, parts: int) -> Fraction | None:
     share = epsilon / parts
     if share < SMALLEST_EPSILON:
@@ -403,10 +398,8 @@ def _smallest_noise(epsilon: float, delta: float, rate: float, steps: int, besid
             )
     for _ in range(16):
         middle = math.sqrt(low * high)
-        if subsampled_gaussian_epsilon(middle, rate, steps, delta, besides=besides) <= epsilon:
-            high = middle
-        else:
-            low = middle
+        fits = subsampled_gaussian_epsilon(middle, rate, steps, delta, besides=besides) <= epsilon
+        low, high = (low, middle) if fits else (middle, high)
     return high
 
 

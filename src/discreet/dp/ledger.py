@@ -31,22 +31,10 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import explained, replacing
 from discreet.core.files.locks import alone
 from discreet.core.guarantees import Spending, in_plain_words
+from discreet.dp import ledger_files
 from discreet.dp.calibration import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Total, Unit, together
-from discreet.dp.ledger_files import (
-    FORMAT,
-    Source,
-    as_cost,
-    as_entry,
-    fingerprints,
-    foreign,
-    known_by,
-    read_ledger,
-    resolved,
-    rolled_back,
-    well_formed,
-    write_ledger,
-)
+from discreet.dp.ledger_files import Source
 from discreet.microdata import Microdata
 from discreet.policy import DELTA_TOO_LARGE, LARGEST_DELTA, Policy
 
@@ -111,15 +99,15 @@ class Ledger:
             raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
         if unit not in get_args(Unit):
             raise ParameterError(f"unit must be one of {', '.join(map(repr, get_args(Unit)))}.")
-        self._settle(None if path is None else resolved(path))
+        self._settle(None if path is None else ledger_files.resolved(path))
         self._header: dict[str, Any] = {
-            "format": FORMAT,
+            "format": ledger_files.FORMAT,
             "id": secrets.token_hex(16),
             "follows": "",
             **(
-                fingerprints(source)
-                if source is not None
-                else {"source": "", "fingerprint": "", "content": ""}
+                {"source": "", "fingerprint": "", "content": ""}
+                if source is None
+                else ledger_files.fingerprints(source)
             ),
             "epsilon": float(epsilon),
             "delta": float(delta),
@@ -159,19 +147,19 @@ class Ledger:
         if not place.name:
             raise InputError("A ledger lies beside a data file: name the file, not a folder.")
         if place.is_symlink():  # another name of the same data
-            place = resolved(place)
+            place = ledger_files.resolved(place)
         return place.with_name(place.name.split(".")[0] + SUFFIX)
 
     @classmethod
     def load(cls, path: str | Path, *, source: Source | None = None) -> Ledger:
         """Open a ledger that exists, with the budget it was made with."""
         ledger = cls.__new__(cls)
-        ledger._settle(resolved(path))
+        ledger._settle(ledger_files.resolved(path))
         assert ledger.path is not None
-        header, entries = read_ledger(ledger.path)
+        header, entries = ledger_files.read_ledger(ledger.path)
         if len(entries) < _SEEN.get(header["id"], 0):  # unless somebody has spent since
             with ledger._alone():
-                header, entries = ledger._noted(*read_ledger(ledger.path))
+                header, entries = ledger._noted(*ledger_files.read_ledger(ledger.path))
         ledger._header, ledger._entries = header, entries
         if source is not None:
             ledger.check_source(source)
@@ -187,14 +175,14 @@ class Ledger:
             A file, or data. Data that were read with `discreet.read`, and what was made of them with
             ``data.with_frame(...)``, are known by their file; others by their content.
         """
-        if known_by(self._header, source):
+        if ledger_files.known_by(self._header, source):
             return
         if self.path is not None:  # somebody may have declared it meanwhile
             with self._alone():
                 self._refresh()
-            if known_by(self._header, source):
+            if ledger_files.known_by(self._header, source):
                 return
-        raise foreign(self.path)
+        raise ledger_files.foreign(self.path)
 
     def same_source(self, source: Source, *, why: str) -> None:
         """Declare that a file, or data, are about the same people: they go on spending from this budget.
@@ -215,7 +203,7 @@ class Ledger:
             raise ParameterError(
                 "The ledger was opened without a source and takes any data: there is nothing to declare."
             )
-        declared = {**fingerprints(source), "time": _now(), "why": well_formed(why)}
+        declared = {**ledger_files.fingerprints(source), "time": _now(), "why": ledger_files.well_formed(why)}
         with self._alone():
             self._refresh()
             self._write({**self._header, "same": [*self._header["same"], declared]}, self._entries)
@@ -240,16 +228,14 @@ class Ledger:
         """
         if not why.strip():
             raise ParameterError("why must say who declares the file to be a new source, and why.")
-        place = resolved(cls.place_beside(source))
+        place = ledger_files.resolved(cls.place_beside(source))
         earlier = cls.load(place)
-        if known_by(earlier._header, source):
+        if ledger_files.known_by(earlier._header, source):
             raise ParameterError("The file is the one that its ledger belongs to. A budget is set once.")
-        cls(
-            epsilon, delta, source=source, **options
-        )  # what is wrong with these is told before anything is moved
+        # Wrong options are refused before anything is moved.
+        cls(epsilon, delta, source=source, **options)
         with earlier._alone():
-            earlier._refresh()
-            earlier._write({**earlier._header, "closed": True}, earlier._entries)
+            earlier._rewrite(closed=True)
             names = (
                 place.with_name(f"{place.name.removesuffix(SUFFIX)}.{n}{SUFFIX}") for n in range(1, 10_000)
             )
@@ -258,8 +244,7 @@ class Ledger:
                 place.rename(kept)
         ledger = cls(epsilon, delta, path=place, source=source, **options)
         with ledger._alone():
-            ledger._refresh()
-            ledger._write({**ledger._header, "follows": well_formed(f"{kept.name}: {why}")}, ledger._entries)
+            ledger._rewrite(follows=ledger_files.well_formed(f"{kept.name}: {why}"))
         return ledger
 
     @property
@@ -319,7 +304,7 @@ class Ledger:
                     f"{cost.unit}."
                 )
             cost.under(self._header["adjacency"])
-        made = [as_entry(cost) for cost in entered]
+        made = [ledger_files.as_entry(cost) for cost in entered]
         if data is not None:
             self.check_source(data)
         with self._alone():
@@ -415,8 +400,7 @@ class Ledger:
     def close(self) -> None:
         """Take no further release."""
         with self._alone():
-            self._refresh()
-            self._write({**self._header, "closed": True}, self._entries)
+            self._rewrite(closed=True)
 
     def table(self) -> pl.DataFrame:
         """The releases entered so far, one row a record."""
@@ -426,7 +410,7 @@ class Ledger:
         """The ledger as it stands, in words and rows for people."""
         (epsilon, delta), spent = self.budget, self.spent
         return Spending(
-            f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else ""),
+            _bounds(epsilon, delta),
             f"epsilon {spent.epsilon:.4g}" + (f", delta {spent.delta:g}" if spent.delta else ""),
             f"epsilon {self.left:.4g}",
             tuple(
@@ -449,9 +433,8 @@ class Ledger:
     def __repr__(self) -> str:
         epsilon, delta = self.budget
         spent = self.spent
-        bounds = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
         return (
-            f"Ledger({bounds}; {len({entry['release'] for entry in self._entries})} releases, epsilon "
+            f"Ledger({_bounds(epsilon, delta)}; {len({entry['release'] for entry in self._entries})} releases, epsilon "
             f"{spent.epsilon:.4g} spent{', closed' if self.closed else ''})"
         )
 
@@ -461,7 +444,7 @@ class Ledger:
             grouped.setdefault(entry["release"], []).append(entry)
         costs: list[Cost | Sequence[Cost]] = []
         for group in grouped.values():
-            made = [as_cost(entry) for entry in group]
+            made = [ledger_files.as_cost(entry) for entry in group]
             if group[0]["disjoint"]:
                 costs.append(made)
             else:
@@ -529,7 +512,7 @@ class Ledger:
         """Read what the file says now, and refuse one that says less than it did."""
         if self.path is None:
             return
-        header, entries = self._noted(*read_ledger(self.path))
+        header, entries = self._noted(*ledger_files.read_ledger(self.path))
         before, same = self._header, self._header["same"]
         # A ledger of the first format gets its number when it is next written.
         fixed = [name for name in _FIXED if before[name] != header[name] and (name != "id" or before[name])]
@@ -539,7 +522,7 @@ class Ledger:
             or header["same"][: len(same)] != same
             or (before["closed"] and not header["closed"])
         ):
-            raise rolled_back(self.path)
+            raise ledger_files.rolled_back(self.path)
         self._header, self._entries = header, entries
 
     def _noted(
@@ -547,7 +530,7 @@ class Ledger:
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         number = header["id"]
         if number and len(entries) < _SEEN.get(number, 0):
-            raise rolled_back(self.path)
+            raise ledger_files.rolled_back(self.path)
         if number:
             _SEEN[number] = len(entries)
         return header, entries
@@ -555,7 +538,7 @@ class Ledger:
     def _join(self, source: Source | None) -> None:
         assert self.path is not None
         asked = self._header
-        header, entries = self._noted(*read_ledger(self.path))
+        header, entries = self._noted(*ledger_files.read_ledger(self.path))
         for name in ("epsilon", "delta", "adjacency", "unit"):
             if asked[name] != header[name]:
                 raise InputError(
@@ -568,27 +551,35 @@ class Ledger:
                 raise InputError(
                     f"The ledger '{self.path.name}' exists and was opened without a source, or another file."
                 )
-            if not known_by(header, source):
-                raise foreign(self.path)
+            if not ledger_files.known_by(header, source):
+                raise ledger_files.foreign(self.path)
 
     def _add_content(self, source: Source) -> None:
         """Add to an older ledger, which knows its file by its bytes alone, by what its content is known."""
         if self._header["content"] or not self._header["fingerprint"] or self.path is None:
             return
-        found = fingerprints(source)
+        found = ledger_files.fingerprints(source)
         if found["fingerprint"] == self._header["fingerprint"]:
             with contextlib.suppress(InputError), self._alone():  # where one may only read it stays as it is
-                self._refresh()
-                self._write({**self._header, "content": found["content"]}, self._entries)
+                self._rewrite(content=found["content"])
+
+    def _rewrite(self, **changes: Any) -> None:
+        """Change the header of the ledger as it stands now."""
+        self._refresh()
+        self._write({**self._header, **changes}, self._entries)
 
     def _write(self, header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
         """Write the ledger, then believe it."""
-        header = {**header, "format": FORMAT, "id": header["id"] or secrets.token_hex(16)}
+        header = {**header, "format": ledger_files.FORMAT, "id": header["id"] or secrets.token_hex(16)}
         if self.path is not None:
             with replacing(self.path) as unfinished:
-                write_ledger(unfinished, header, entries)
+                ledger_files.write_ledger(unfinished, header, entries)
             _SEEN[header["id"]] = len(entries)
         self._header, self._entries = header, entries
+
+
+def _bounds(epsilon: float, delta: float) -> str:
+    return f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
 
 
 def _now() -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.untrusted import parsed_toml, read_toml
 from discreet.dp.costs import Cost
-from discreet.io.fingerprints import check_unchanged
+from discreet.io.fingerprints import check_unchanged, content_of
 from discreet.microdata import Microdata
 
 FORMAT = 2
@@ -244,8 +244,6 @@ def rolled_back(path: Path | None) -> InputError:
 
 
 def _content(source: Source) -> str:
-    from discreet.io.fingerprints import content_of
-
     if isinstance(source, Microdata):
         try:
             return content_of(source)

@@ -22,7 +22,6 @@ from discreet.core.errors import ParameterError
 from discreet.core.guarantees import settled, stands
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
-from discreet.core.wording import shown
 from discreet.dp.calibration import noise_rate, rational_epsilon
 from discreet.dp.costs import Adjacency, Spend
 from discreet.dp.ledger import Ledger
@@ -124,19 +123,12 @@ def linear_regression(
     if intercept:
         line[0] += middle
     guarantee, why = settled(spend.claim, "", seeded=seed is not None)
-    parts = [
-        shown(float(value)) if intercept and not at else f"{shown(float(value))} × {term}"
-        for at, (term, value) in enumerate(zip(design.terms, line, strict=True))
-    ]
     return Measure(
         "private_linear_regression",
         float(line[-1]),
         {"epsilon": float(epsilon), "coefficients": len(line), "ridge": ridge},
-        f"'{y}' is about {' + '.join(parts)} on average.",
-        caveats=[
-            *([] if weight else ask.unweighted()),
-            *([] if guarantee else [f"No guarantee: {why}"]),
-        ],
+        f"'{y}' is about {design.in_words(line)} on average.",
+        caveats=[*([] if weight else ask.unweighted()), *([] if guarantee else [f"No guarantee: {why}"])],
         parameters={
             "mechanism": mechanism,
             "adjacency": adjacency,

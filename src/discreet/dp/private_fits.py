@@ -119,7 +119,7 @@ def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
     found = noisy_gradients.constants(
         design, loss, asked.epsilon, asked.theta_bound, proper=asked.proper, replace=asked.replace
     )
-    # A file that was refused for one record more would tell of that record: only a public number decides.
+    # To refuse a file because of one more record would disclose that record: only a public number decides.
     public = len(design.y) if asked.replace else asked.records
     if few and public is not None:
         noisy_gradients.check_grid(public, len(design.terms))
@@ -185,13 +185,8 @@ def _sgd(design: Design, tau: float, asked: Settings) -> Prepared:
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
     steps = asked.steps or _STEPS
     noise = subsampled_gaussian_noise(epsilon, delta, share, steps)
-    slopes = noisy_gradients.Slopes(
-        design,
-        loss,
-        noise,
-        replace=False,
-        words=words_of(asked.seed, f"sgd {tau!r}"),
-    )
+    words = words_of(asked.seed, f"sgd {tau!r}")
+    slopes = noisy_gradients.Slopes(design, loss, noise, replace=False, words=words)
 
     def draw() -> tuple[Floats, dict[str, Any]]:
         return noisy_gradients.stochastic_descent(

@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet.core.arrays import Integers
 from discreet.core.declared_types import check_readable, in_type, type_of_values
-from discreet.core.errors import ColumnError, ParameterError, refuse_too_many_cells, unknown_name
+from discreet.core.errors import ParameterError, need_known, refuse_too_many_cells
 from discreet.core.parameters import checked, distinct
 from discreet.core.results import Measure
 from discreet.core.wording import shown
@@ -176,12 +176,8 @@ def _bounds(column: str | None, lower: float | None, upper: float | None) -> Ran
 
 def _cross(data: Microdata, columns: Sequence[str], levels: Mapping[str, Levels]) -> pl.DataFrame:
     """Every combination of public levels, in the types of the data."""
-    for name in columns:
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
-    for name in levels:
-        if name not in columns:
-            raise ColumnError(unknown_name(name, columns, what="column of the table"))
+    need_known(columns, data.columns)
+    need_known(levels, columns, what="column of the table")
     lists = []
     for name in columns:
         if name not in levels:

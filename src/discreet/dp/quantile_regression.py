@@ -20,7 +20,6 @@ from discreet.core.errors import DiscreetError, ParameterError
 from discreet.core.guarantees import settled, stands
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
-from discreet.core.wording import shown
 from discreet.dp.calibration import checked_epsilon, epsilon_from_zcdp, largest_rho, rational_epsilon
 from discreet.dp.costs import Adjacency, Spend
 from discreet.dp.ledger import Ledger
@@ -120,7 +119,7 @@ def quantile_regression(
     intercept
         Whether the line has a constant.
     standardize
-        Whether columns are brought to -1…1 by their bounds first; coefficients are told on the scale of the data.
+        Whether columns are brought to -1…1 by their bounds first; coefficients are given on the scale of the data.
     adjacency
         Which files are neighbors; under ``"replace"`` the number of records counts as public.
     kernel, h
@@ -148,7 +147,7 @@ def quantile_regression(
     missing
         ``"error"`` or ``"drop"``: what is done with records that have gaps.
     at
-        Values of ``x`` (a list, or a list of lists) at which quantiles are told, in order for every point.
+        Values of ``x`` (a list, or a list of lists) at which quantiles are given, in order for every point.
     ledger, purpose, seed
         As in `discreet.dp.count`.
 
@@ -221,7 +220,7 @@ def quantile_regression(
     except DiscreetError as error:
         if ledger is None or mechanism == "nonprivate":
             raise
-        # What is drawn is paid for, also where it is then refused: a refund would tell of the records.
+        # What is drawn is paid for, also where it is then refused: a refund would disclose something about the records.
         raise type(error)(f"{error} {budget.in_words} was spent.") from error
     lines = np.stack([design.on_the_scale_of_the_data(theta) for theta, _ in drawn])
     claim = None if fits[0].why_none else spend.claim
@@ -338,7 +337,7 @@ def _number(value: Any, name: str) -> float:
 
 
 def _points(at: Sequence[Any] | None, design: Design) -> Floats | None:
-    """The points at which lines are told, one row each, with a constant where the lines have one."""
+    """The points at which lines are given, one row each, with a constant where the lines have one."""
     if at is None:
         return None
     names = list(design.terms[1:] if design.intercept else design.terms)
@@ -369,11 +368,8 @@ def _in_order(points: Floats, lines: Floats, taus: Sequence[float], design: Desi
 
 
 def _meaning(y: str, taus: Sequence[float], lines: Floats, design: Design, how: str) -> str:
-    told = []
-    for tau, line in zip(taus, lines, strict=True):
-        parts = [
-            shown(float(value)) if design.intercept and not at else f"{shown(float(value))} × {term}"
-            for at, (term, value) in enumerate(zip(design.terms, line, strict=True))
-        ]
-        told.append(f"{100 * tau:g} % of the records lie below {' + '.join(parts)}")
+    told = (
+        f"{100 * tau:g} % of the records lie below {design.in_words(line)}"
+        for tau, line in zip(taus, lines, strict=True)
+    )
     return f"Of '{y}', about {'; '.join(told)} ({how})."

@@ -19,7 +19,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Between, Public
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.guarantees import SEEDED, settled, stands
 from discreet.core.parameters import checked
 from discreet.core.randomness import generator
@@ -31,7 +31,7 @@ from discreet.dp.costs import Spend, refuse_seeded
 from discreet.dp.entropy import Words, chosen_privately
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, with_laplace_noise, words_of
-from discreet.dp.sensitivity import Range, bounded_cells, unit_of
+from discreet.dp.sensitivity import Bounded, Range, bounded_cells, check_number, unit_of
 from discreet.engine import collect, like, scan
 from discreet.engine.frames import remembered
 from discreet.microdata import Microdata
@@ -77,7 +77,7 @@ def count(
     '1-differential privacy against adding or removing one record.'
     """
     ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or "count"), seed)
-    found = bounded_cells(data, (), None, max_records=max_records, max_groups=1, words=ask.words("held"))
+    found = ask.held(None, max_records)
     ask.enter("count", found.records, 1, moved=[found.records])
     noisy = ask.noise(found.cells["count"].to_numpy(), found.records, 1, "count")
     value = max(int(noisy.value[0]), 0)
@@ -121,7 +121,7 @@ def total(
     """
     ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or f"total of {column}"), seed)
     whole = _Plain(column, lower, upper)
-    found = bounded_cells(data, (), whole, max_records=max_records, max_groups=1, words=ask.words("held"))
+    found = ask.held(whole, max_records)
     moved = whole.most * found.records
     ask.enter("total", moved * whole.step, 1, moved=[moved])
     noisy = ask.noise(found.cells["sum"].to_numpy(), moved, 1, "sum")
@@ -165,7 +165,7 @@ def mean(
     """
     ask = Ask(data, Spend(epsilon, ledger=ledger, purpose=purpose or f"mean of {column}"), seed)
     number = Range(column, lower, upper)
-    found = bounded_cells(data, (), number, max_records=max_records, max_groups=1, words=ask.words("held"))
+    found = ask.held(number, max_records)
     moved = number.most * found.records
     ask.enter("mean", moved * number.step, 2, moved=[found.records, moved])
     people = ask.noise(found.cells["count"].to_numpy(), found.records, 2, "count")
@@ -348,10 +348,8 @@ class _Squared(Range):
 
 def _counts_below(data: Microdata, number: Range, candidates: Floats) -> Integers:
     """How many records lie below each candidate, and at the end how many there are; counted where the data is."""
-    if number.column not in data.columns:
-        raise ColumnError(unknown_name(number.column, data.columns))
-    if not data.schema[number.column].is_numeric():
-        raise ColumnError(f"Column '{number.column}' is no number. Name a column of numbers.")
+    need_known([number.column], data.columns)
+    check_number(data, number.column)
     return remembered(
         data, "private ranks", (number, len(candidates)), lambda: _ranks(data, number, candidates)
     )
@@ -372,7 +370,7 @@ def _ranks(data: Microdata, number: Range, candidates: Floats) -> Integers:
 
 
 class AnswerSettings(TypedDict, total=False):
-    """What an answer tells of how it came about, beside numbers."""
+    """The settings of an answer that are no numbers."""
 
     unit: Annotated[str, Public()]
     purpose: Annotated[str, Public()]
@@ -406,6 +404,12 @@ class Ask:
         """Open a source of bits: the operating system, unless the user gave a seed."""
         return words_of(self.seed, name)
 
+    def held(self, number: Range | None, max_records: int) -> Bounded:
+        """Count all records, and add up a number, with a bound on what one unit contributes."""
+        return bounded_cells(
+            self.data, (), number, max_records=max_records, max_groups=1, words=self.words("held")
+        )
+
     def enter(
         self,
         query: str,
@@ -426,11 +430,8 @@ class Ask:
     def unweighted(self) -> list[str]:
         """Say that survey weights do not count, where the file has some: one record would move an answer by its own."""
         weight = self.data.roles.weight
-        return (
-            [f"Weights do not count here, also not those of '{weight}': every record is one."]
-            if weight
-            else []
-        )
+        said = f"Weights do not count here, also not those of '{weight}': every record is one."
+        return [said] if weight else []
 
     def noise(self, values: Integers, moved: int, parts: int, name: str) -> Noisy:
         """Add noise to whole numbers that one unit can move by so many, for one of several shares of the budget."""

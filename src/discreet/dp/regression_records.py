@@ -12,8 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats, numbers_of
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.core.parameters import checked
+from discreet.core.wording import shown
 from discreet.dp.sensitivity import Range, unit_of
 from discreet.engine import collect, scan
 from discreet.microdata import Microdata, require_microdata
@@ -71,6 +72,13 @@ class _Terms:
     def length(self) -> float:
         """The largest length of a record's terms (B)."""
         return float(np.sqrt(np.sum(self.reach**2)))
+
+    def in_words(self, line: Floats) -> str:
+        """Write coefficients as the sum that they are."""
+        return " + ".join(
+            shown(float(value)) if self.intercept and not at else f"{shown(float(value))} × {term}"
+            for at, (term, value) in enumerate(zip(self.terms, line, strict=True))
+        )
 
     def on_the_scale_of_the_data(self, theta: Floats) -> Floats:
         """Coefficients of the terms as the data has them."""
@@ -229,9 +237,7 @@ def public_bounds(
         if len(pairs) != len(names):
             raise ParameterError(f"x_bounds has {len(pairs)} pairs for {len(names)} columns of x.")
         given = dict(zip(names, pairs, strict=True))
-    for name in given:
-        if name not in names:
-            raise ColumnError(unknown_name(name, names, what="column of x"))
+    need_known(given, names, what="column of x")
     for name in names:
         if name not in given:
             raise ParameterError(f"x_bounds has no bounds for column '{name}'. They must be public.")
@@ -272,8 +278,7 @@ def _public_weight(weight: str | None, largest: float | None) -> float:
 
 def _check_numeric(data: Microdata, columns: Sequence[str]) -> None:
     for name in columns:
-        if name not in data.columns:
-            raise ColumnError(unknown_name(name, data.columns))
+        need_known([name], data.columns)
         if not data.schema[name].is_numeric():
             raise ColumnError(f"Column '{name}' is no number. Code it in numbers first, by public codes.")
 

@@ -142,7 +142,7 @@ class SparseVector:
     Parameters
     ----------
     threshold
-        Above what an answer is told; public. A whole number says that the answers are counts.
+        An answer above it is reported; public. A whole number says that the answers are counts.
     sensitivity
         How far one record can move any answer.
     epsilon

@@ -16,7 +16,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.core.constraints import AtLeast
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.dp.costs import Unit
 from discreet.dp.entropy import Words
@@ -119,11 +119,9 @@ def bounded_cells(
         if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
             raise ParameterError(f"{name} must be a whole number of 1 or more.")
     require_microdata(data)
-    for column in [*by, *([number.column] if number else [])]:
-        if column not in data.columns:
-            raise ColumnError(unknown_name(column, data.columns))
+    need_known([*by, *([number.column] if number else [])], data.columns)
     if number is not None:
-        _check_number(data, number.column)
+        check_number(data, number.column)
     if counted_unit(data) is None:
         return _counted_once(data, (tuple(by), number), lambda: _every_record(data, by, number))
     keys, rows, _ = _asked(data, by, number)
@@ -200,7 +198,8 @@ def _held(
     return kept.group_by(keys).agg(sums) if keys else kept.select(sums)
 
 
-def _check_number(data: Microdata, column: str) -> None:
+def check_number(data: Microdata, column: str) -> None:
+    """Refuse a column that holds no numbers."""
     if not data.schema[column].is_numeric():
         raise ColumnError(f"Column '{column}' is no number. Name a column of numbers.")
 

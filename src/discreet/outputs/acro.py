@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.untrusted import parsed_json
-from discreet.outputs.check_results import CheckResult, Finding, Status, worst
-from discreet.outputs.finished_files import figures_of, judged, nearly_the_same
-from discreet.outputs.finished_grids import read_grids
+from discreet.outputs.check_results import CheckResult, Finding, Status
+from discreet.outputs.finished_files import UNSAID_OF_MODELS, figures_of, judged, nearly_the_same
+from discreet.outputs.finished_grids import read_grids, text_of
 from discreet.outputs.finished_statistics import facts_of
 from discreet.outputs.output_policy import OutputPolicy
-from discreet.outputs.package import Package, as_csv, package_contents, write_folder
+from discreet.outputs.package import Package, as_csv, package_contents, with_findings, write_folder
 
 if TYPE_CHECKING:
     from discreet.outputs.output import Output
@@ -75,10 +75,8 @@ def read_acro(path: str | Path, policy: OutputPolicy | str | Path | None = None)
         raise InputError(f"'{source.name}' is no result folder of ACRO: it has no results.json.")
     for name, content in files.items():
         noted = files.get(f"checksums/{name}.txt")
-        if (
-            noted is not None
-            and noted.decode("utf-8", "replace").strip() != hashlib.sha256(content).hexdigest()
-        ):
+        written = hashlib.sha256(content).hexdigest()
+        if noted is not None and noted.decode("utf-8", "replace").strip() != written:
             raise InputError(f"The file '{name}' of '{source.name}' was changed after ACRO wrote it.")
     rules, doubts = _thresholds(files, policy)
     try:
@@ -156,7 +154,6 @@ def write_acro(session: Recorder, path: str | Path, *, overwrite: bool = False) 
 
 
 def _write_entry(output: Output, policy: OutputPolicy) -> tuple[dict[str, Any], dict[str, bytes]]:
-    files: dict[str, bytes] = {}
     cells: dict[str, list[list[int]]] = {name: [] for name in _NAMES}
     for finding in output.findings:
         if finding.status != "pass" and finding.check in _OURS:
@@ -164,11 +161,8 @@ def _write_entry(output: Output, policy: OutputPolicy) -> tuple[dict[str, Any], 
     hit = {name: len(places) for name, places in cells.items()}
     suppressed = output.draft.mitigation in ("suppress", "secondary-suppress")
     sdc = {"summary": {"suppressed": suppressed, **hit}, "cells": cells}
-    for place, table in enumerate(output.tables.values()):
-        files[f"{output.name}_{place}.csv"] = as_csv(table)
-    for path in output.draft.files:
-        if policy.blocks(path) is None:
-            files[path.name] = path.read_bytes()
+    files = {f"{output.name}_{place}.csv": as_csv(own) for place, own in enumerate(output.tables.values())}
+    files |= {path.name: path.read_bytes() for path in output.draft.files if policy.blocks(path) is None}
     kind = "custom" if output.kind == "custom" else "regression" if output.kind in _MODELS else "table"
     outcome = output.flags
     entry = {
@@ -217,20 +211,31 @@ def _read_entry(
     findings.append(Finding("ACRO", "a", said, f"ACRO says: {summary}"))
     if not listed:
         findings.append(Finding("figures", "a", "review", "There are no figures to judge. A human looks."))
-    found = CheckResult(findings)
-    return {
-        "name": name,
-        "kind": method,
-        "command": command,
-        "created": str(entry.get("timestamp", "")),
+    return _entry(
+        name,
+        findings,
+        listed,
+        kind=method,
+        command=command,
+        created=str(entry.get("timestamp", "")),
+        notes=[str(entry.get("summary", ""))],
+        comments=[str(comment) for comment in entry.get("comments") or []],
+        exception=str(entry.get("exception") or ""),
+    )
+
+
+def _entry(name: str, findings: list[Finding], files: list[dict[str, Any]], **known: Any) -> dict[str, Any]:
+    """Write an output as a package holds it; what is not known of it is left empty."""
+    empty: dict[str, Any] = {
+        "kind": "custom",
+        "command": "",
+        "created": "",
         "variables": [],
-        "notes": [str(entry.get("summary", ""))],
+        "notes": [],
         "mitigation": None,
-        "comments": [str(comment) for comment in entry.get("comments") or []],
-        "exception": str(entry.get("exception") or ""),
-        **found.to_dict(),
-        "files": listed,
     }
+    about = {"name": name, **empty, "comments": [], "exception": "", **known}
+    return {**about, **CheckResult(findings).to_dict(), "files": files}
 
 
 def _theirs(cells: Mapping[str, Any], status: str) -> list[Finding]:
@@ -258,15 +263,13 @@ def _judged(name: str, content: bytes, method: str, command: str, policy: Output
         grids = read_grids(Path(name), content)
     except DiscreetError as error:
         return [Finding("file", "a", "review", f"{error} A human looks.")]
-    counts = _prints_counts(method, command)
-    # The cells of a printed summary come as pairs of a name and a number.
-    text = "\n".join(" ".join(row) for grid in grids for row in grid.rows)
-    facts = facts_of(text, is_json=False)
-    is_model = bool(facts.dof or facts.people or facts.fit)
-    found = [*facts.findings(policy), *judged(grids, policy, are_counts=counts, named_only=is_model)]
-    if is_model:
-        reason = "Whether the model is a table in disguise, its summary does not say. A human looks at the regressors."
-        found.append(Finding("saturation", "g", "review", reason))
+    # A table of counts is a cross table without a variable that is aggregated.
+    is_table = method in ("crosstab", "cross table", "histogram")
+    counts = is_table and not any(word in command for word in ("aggfunc", "values", "normalize"))
+    facts = facts_of(text_of(grids), is_json=False)
+    found = [*facts.findings(policy), *judged(grids, policy, are_counts=counts, named_only=facts.is_model)]
+    if facts.is_model:
+        found.append(UNSAID_OF_MODELS)
     elif not counts:
         reason = (
             "The figures do not say how many people stand behind them, or who dominates them: what ACRO saw cannot be "
@@ -276,27 +279,18 @@ def _judged(name: str, content: bytes, method: str, command: str, policy: Output
     return found or [Finding("figures", "a", "review", "There are no figures to judge. A human looks.")]
 
 
-def _prints_counts(method: str, command: str) -> bool:
-    """Whether an output of ACRO is a table of counts: a cross table without a variable that is aggregated."""
-    is_table = method in ("crosstab", "cross table", "histogram")
-    return is_table and not any(word in command for word in ("aggfunc", "values", "normalize"))
-
-
 def _compared(
     outputs: list[dict[str, Any]], files: Mapping[str, bytes], policy: OutputPolicy
-) -> list[dict[str, Any]]:
+) -> list[Mapping[str, Any]]:
     """Hold every output against the ones before it: counts and observations that differ by few people."""
     known: list[tuple[str, Any]] = []
     made = []
     for output in outputs:
         figures = figures_of({f["name"]: files[f["name"]] for f in output["files"]})
-        more = [
-            finding
-            for name, earlier in known
-            if (finding := nearly_the_same(name, figures, earlier, policy)) is not None
-        ]
+        close = (nearly_the_same(name, figures, earlier, policy) for name, earlier in known)
+        more = [finding for finding in close if finding is not None]
         known.append((output["name"], figures))
-        made.append(_with(output, more))
+        made.append(with_findings(output, more))
     return made
 
 
@@ -310,27 +304,9 @@ def _unlisted(
         return []
     findings = [finding for name in extra for finding in _judged(name, files[name], "", "", policy)]
     reason = f"{len(extra)} files lie in the folder that no output lists. A human looks what they are."
-    entry = {
-        "name": "files that are not listed",
-        "kind": "custom",
-        "command": "",
-        "created": "",
-        "variables": [],
-        "notes": [],
-        "mitigation": None,
-        "comments": [],
-        "exception": "",
-        **CheckResult([*findings, Finding("not listed", "a", "review", reason)]).to_dict(),
-        "files": [{"name": name, "title": name, "role": "custom"} for name in extra],
-    }
-    return [entry]
-
-
-def _with(output: dict[str, Any], more: list[Finding]) -> dict[str, Any]:
-    if not more:
-        return output
-    found = [*output["findings"], *(finding.to_dict() for finding in more)]
-    return {**output, "findings": found, "status": worst(finding["status"] for finding in found)}
+    findings.append(Finding("not listed", "a", "review", reason))
+    listed = [{"name": name, "title": name, "role": "custom"} for name in extra]
+    return [_entry("files that are not listed", findings, listed)]
 
 
 def _json(document: Any) -> bytes:

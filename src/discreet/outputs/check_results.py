@@ -84,7 +84,7 @@ class CheckResult:
 
     def __init__(self, findings: Iterable[Finding], questions: Iterable[str] | None = None) -> None:
         object.__setattr__(self, "findings", tuple(findings))
-        asked = self._questions() if questions is None else tuple(questions)
+        asked = _of_barns(self.barns, "questions") if questions is None else tuple(questions)
         object.__setattr__(self, "questions", asked)
 
     @property
@@ -106,9 +106,7 @@ class CheckResult:
     @property
     def mitigations(self) -> tuple[str, ...]:
         """What could mend it, by the barns whose rules fail."""
-        failing = dict.fromkeys(f.barn for f in self.findings if f.status != "pass")
-        listed = [how for barn in failing if barn in barns() for how in barns()[barn].mitigations]
-        return tuple(dict.fromkeys(listed))
+        return _of_barns((f.barn for f in self.findings if f.status != "pass"), "mitigations")
 
     def cells(self, check: str | None = None) -> tuple[Position, ...]:
         """Return the cells that a failing check (or the named one) is about."""
@@ -141,9 +139,11 @@ class CheckResult:
             lines.append(f"  Could help: {', '.join(self.mitigations)}")
         return "\n".join(lines)
 
-    def _questions(self) -> tuple[str, ...]:
-        listed = [question for barn in self.barns if barn in barns() for question in barns()[barn].questions]
-        return tuple(dict.fromkeys(listed))
+
+def _of_barns(letters: Iterable[str], entry: str) -> tuple[str, ...]:
+    """List what the statbarns say under an entry, each sentence once."""
+    known = [barns()[barn] for barn in dict.fromkeys(letters) if barn in barns()]
+    return tuple(dict.fromkeys(sentence for barn in known for sentence in getattr(barn, entry)))
 
 
 def worst(statuses: Iterable[Status]) -> Status:
@@ -345,12 +345,9 @@ def barns() -> Mapping[str, Barn]:
             id=entry["id"],
             name=entry["name"],
             kind=entry["class"],
-            risks=tuple(entry["risks"]),
-            rules=tuple(entry["rules"]),
-            mitigations=tuple(entry["mitigations"]),
-            questions=tuple(entry["questions"]),
             rationale=entry["rationale"],
             members=tuple(entry["names"]),
+            **{name: tuple(entry[name]) for name in ("risks", "rules", "mitigations", "questions")},
         )
         for entry in _document()["barn"]
     }

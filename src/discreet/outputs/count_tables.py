@@ -9,20 +9,20 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.check_results import CheckResult, Finding
-from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
-from discreet.outputs.mitigations import (
-    merged_levels,
-    primary_cells,
-    require_mitigation,
-    rounded,
-    secondary_cells,
+from discreet.outputs import mitigations
+from discreet.outputs.check_results import CheckResult, Finding, Status
+from discreet.outputs.checks.frequencies import (
+    check_counts,
+    check_margins,
+    check_proportions,
+    counted,
+    positions,
 )
 from discreet.outputs.output import Draft, Margins, flags_of, wide
-from discreet.outputs.output_cells import Cells, count_cells, places_of, population, records_of
+from discreet.outputs.output_cells import Cells, count_cells, places_of, records_of, registered
 from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
@@ -30,6 +30,7 @@ from discreet.outputs.register import Registered
 Normalize = Literal["all", "rows", "columns"]
 Declared = Sequence[Mapping[str, Any]]
 
+KIND = "cross table"
 OFFERED = ("suppress", "secondary-suppress", "round", "noise", "collapse")
 
 
@@ -44,41 +45,40 @@ def tabulate(
     structural: Declared = (),
     trivial: Declared = (),
     mitigate: str | None = None,
-    kind: str = "cross table",
-    barn: str = "a",
 ) -> Draft:
     """Count people by cell, check, and mend if asked."""
-    if mitigate is not None:
-        require_mitigation(mitigate, [barn], OFFERED)
+    mitigations.require_mitigation(mitigate, ["a"], OFFERED)
     if normalize not in (None, "all", "rows", "columns"):
         raise ParameterError("normalize must be 'all', 'rows' or 'columns'.")
     cells = count_cells(data, question)
     merged: tuple[str, ...] = ()
     if mitigate == "collapse":
-        question, cells = collapsed(data, question, cells, policy, structural)
+        question, cells = collapsed(data, question, cells, policy)
         merged = ("Levels were merged until the counts are large enough.",)
     people = cells.people.astype(np.float64)
     impossible, obvious = cells.mask(structural), cells.mask(trivial)
-    checked = check_counts(people, policy, structural=impossible, trivial=obvious, barn=barn)
+    checked = check_counts(people, policy, structural=impossible, trivial=obvious)
     primary = np.zeros(cells.shape, dtype=bool)
     noisy_margins: Margins | None = None
     secondary = primary.copy()
-    notes = [*merged, *_notes(data, question, cells)]
+    notes = list(merged)
+    if question.subject is not None:
+        notes.append(f"Counts are of distinct values of '{question.subject}'.")
+    if any(None in known for known in cells.levels):
+        notes.append("Records with a missing value are a level of their own.")
     if structural or trivial:
         notes.append("The researcher declares some cells to be impossible or trivial; a human confirms it.")
     shown = people
     if mitigate in ("suppress", "secondary-suppress"):
-        primary = primary_cells(checked, cells.shape)
+        primary = mitigations.primary_cells(checked, cells.shape)
         if mitigate == "secondary-suppress":
-            secondary = secondary_cells(people, primary, policy)
+            secondary = mitigations.secondary_cells(people, primary, policy)
         flags = flags_of(cells.shape, checked, primary=primary, secondary=secondary)
         flags[~primary & ~secondary] = "F"
         hidden = primary | secondary
-        checked = check_counts(
-            people, policy, structural=impossible, trivial=obvious, hidden=hidden, barn=barn
-        )
+        checked = check_counts(people, policy, structural=impossible, trivial=obvious, hidden=hidden)
         if mitigate == "secondary-suppress":
-            checked = checked.with_more(check_margins(people, hidden, policy, barn=barn).findings)
+            checked = checked.with_more(check_margins(people, hidden, policy).findings)
             notes.append(
                 f"{counted(int(secondary.sum()), 'further cell')} hidden so that margins give nothing away."
             )
@@ -87,22 +87,23 @@ def tabulate(
         shown = np.where(hidden, np.nan, people)
     elif mitigate == "round":
         flags = np.full(cells.shape, "F", dtype=object)
-        shown = rounded(people, policy.round_base)
-        checked = rounded_check(people, policy, barn)
+        shown = mitigations.rounded(people, policy.round_base)
+        checked = rounded_check(people, policy)
         notes.append(
             f"Counts are rounded to the base {policy.round_base}; margins are of the rounded counts."
         )
     elif mitigate == "noise":
         flags = np.full(cells.shape, "F", dtype=object)
         shown, noisy_margins = noisy_counts(data, question, cells, across)
-        checked = noisy_check(shown, policy, barn)
+        checked = noisy_check(shown, policy)
         notes.append(
             "Counts have cell-key noise: the same people always get the same; lines need not add up."
         )
     else:
         flags = flags_of(cells.shape, checked)
     if normalize is not None and mitigate is None:
-        checked = checked.with_more(_proportions(people, normalize, across, policy, barn=barn).findings)
+        totals = _denominator(people, normalize, across)
+        checked = checked.with_more(check_proportions(people, totals, policy).findings)
         flags = flags_of(cells.shape, checked)
     adds_up = question.subject is None or bool(people.sum() == _distinct(data, question))
     true_margins = mitigate == "secondary-suppress"
@@ -114,28 +115,17 @@ def tabulate(
     numbers, heading = shown, "count"
     if question.weight is not None:
         numbers, heading = np.where(np.isnan(shown), np.nan, cells.values["weighted"]), "weighted count"
-        numbers = rounded(numbers, policy.round_base) if mitigate == "round" else numbers
+        numbers = mitigations.rounded(numbers, policy.round_base) if mitigate == "round" else numbers
         ends = _weighted_margins(numbers, across) if margins else None
         notes.append("Numbers are weighted; the threshold is held against unweighted people.")
-    tables = {kind: _laid_out(cells, numbers, across, ends, normalize, heading=heading)}
-    entry = Registered(
-        kind,
-        population(data, question.columns()),
-        question.where,
-        question.by or (),
-        cells.levels,
-        shown if mitigate == "round" else np.where(np.isnan(shown), np.nan, people),
-        adds_up=adds_up,
-        statistic=kind,
-        variables=question.measured(),
-        question=question,
-        data=data,
-    )
+    tables = {KIND: _laid_out(cells, numbers, across, ends, normalize, heading=heading)}
+    counts = shown if mitigate == "round" else np.where(np.isnan(shown), np.nan, people)
+    entry = registered(KIND, data, question, cells.levels, counts, adds_up=adds_up)
     return Draft(
-        kind=kind,
+        kind=KIND,
         tables=tables,
         checked=checked,
-        flags={kind: wide(question.by, cells.levels, flags, columns=across)},
+        flags={KIND: wide(question.by, cells.levels, flags, columns=across)},
         # Rounded counts differ by multiples of the base, and noisy ones by noise, which is no count of people.
         entries=()
         if mitigate in ("round", "noise")
@@ -148,35 +138,28 @@ def tabulate(
 
 
 def collapsed(
-    data: Microdata, question: Question, cells: Cells, policy: OutputPolicy, structural: Declared = ()
+    data: Microdata, question: Question, cells: Cells, policy: OutputPolicy
 ) -> tuple[Question, Cells]:
     """Merge adjacent levels until the counts pass, and count again."""
     if not question.by:
         raise ParameterError("There is no dimension whose levels could be merged.")
-    del structural  # merged cells are new combinations; what was impossible for one level need not be for two
-
-    def wrong(table: Floats) -> Flags:
-        low = (table > 0) & (table < policy.threshold)
-        return low | (table == 0) if policy.zeros_are_disclosive else low
-
-    names = merged_levels(cells.people.astype(np.float64), cells.levels, wrong)
+    # Merged cells are new combinations; what was impossible for one level need not be for two.
+    names = mitigations.merged_levels(
+        cells.people.astype(np.float64), cells.levels, lambda table: mitigations.too_small(table, policy)
+    )
     recode = {
         name: changes
         for name, changes in zip(question.by, names, strict=True)
         if len(set(changes.values())) < len(changes)
     }
-    order = {
-        name: list(dict.fromkeys(changes.values()))
-        for name, changes in zip(question.by, names, strict=True)
-        if name in recode
-    }
+    order = {name: list(dict.fromkeys(changes.values())) for name, changes in recode.items()}
     again = replace(question, recode=recode, levels={**question.levels, **order})
     return again, count_cells(data, again)
 
 
-def rounded_check(people: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
+def rounded_check(people: Floats, policy: OutputPolicy) -> CheckResult:
     """Judge rounded counts: a zero may be a small count and the other way round; what is left small a human sees."""
-    shown = rounded(people, policy.round_base)
+    shown = mitigations.rounded(people, policy.round_base)
     small = (shown > 0) & (shown < policy.threshold)
     number = int(small.sum())
     reason = (
@@ -185,8 +168,8 @@ def rounded_check(people: Floats, policy: OutputPolicy, barn: str) -> CheckResul
         if number
         else f"Counts are rounded to the base {policy.round_base}: none that is small shows its number."
     )
-    cells = tuple(tuple(int(i) for i in place) for place in np.argwhere(small))
-    return CheckResult([Finding("rounded count", barn, "review" if number else "pass", reason, cells)])
+    status: Status = "review" if number else "pass"
+    return CheckResult([Finding("rounded count", "a", status, reason, positions(small))])
 
 
 def missing_finding(missing: int, records: int, value: str, policy: OutputPolicy, barn: str) -> list[Finding]:
@@ -195,22 +178,6 @@ def missing_finding(missing: int, records: int, value: str, policy: OutputPolicy
         return []
     reason = f"{missing:,} of {records:,} records have no value of '{value}'; a human looks who they are."
     return [Finding("missing values", barn, "review", reason)]
-
-
-def _notes(data: Microdata, question: Question, cells: Cells) -> list[str]:
-    del data
-    notes = []
-    if question.subject is not None:
-        notes.append(f"Counts are of distinct values of '{question.subject}'.")
-    if any(None in known for known in cells.levels):
-        notes.append("Records with a missing value are a level of their own.")
-    return notes
-
-
-def _proportions(
-    people: Floats, normalize: Normalize, across: int, policy: OutputPolicy, *, barn: str
-) -> CheckResult:
-    return check_proportions(people, _denominator(people, normalize, across), policy, barn=barn)
 
 
 def _denominator(people: Floats, normalize: Normalize, across: int) -> Floats:
@@ -269,21 +236,13 @@ def _margins(
 ) -> Margins:
     """Add the cells up; where a person is in several cells, count the people of each line anew."""
     down = len(question.by) - across
-    over_columns = tuple(range(down, len(question.by)))
-    over_rows = tuple(range(down))
+    over_columns, over_rows = tuple(range(down, len(question.by))), tuple(range(down))
     if exact and not np.isnan(shown).any():
-        lines = [
-            count_cells(
-                data, replace(question, by=question.by[:down], levels=_known(cells, range(down)))
-            ).people
-        ]
-        lines.append(
-            count_cells(
-                data, replace(question, by=question.by[down:], levels=_known(cells, over_columns))
-            ).people
+        rows, columns = (
+            count_cells(data, along_axes(question, cells, axes)).people for axes in (over_rows, over_columns)
         )
-        total = _distinct(data, question)
-        return Margins(_whole(lines[0].astype(float)), _whole(lines[1].astype(float)), int(total))
+        total = int(_distinct(data, question))
+        return Margins(_whole(rows.astype(float)), _whole(columns.astype(float)), total)
 
     def added(axes: tuple[int, ...]) -> Floats:
         sums = np.nansum(shown, axis=axes) if axes else shown
@@ -300,19 +259,17 @@ def _true_margins(entry: Registered, people: Floats, across: int, shown: bool) -
     if not shown or not entry.adds_up:
         return ()
     down = len(entry.by) - across
-    found = []
-    for kept in (range(down), range(down, len(entry.by)), range(0)):
-        others = tuple(axis for axis in range(len(entry.by)) if axis not in kept)
-        by, levels = tuple(entry.by[a] for a in kept), tuple(entry.levels[a] for a in kept)
-        asked = None if entry.question is None else replace(entry.question, by=by)
-        found.append(
-            replace(entry, by=by, levels=levels, counts=np.asarray(people.sum(axis=others)), question=asked)
-        )
-    return tuple(found)
+    everything = range(len(entry.by))
+    return tuple(
+        entry.along(kept, np.asarray(people.sum(axis=tuple(set(everything) - set(kept)))))
+        for kept in (everything[:down], everything[down:], ())
+    )
 
 
-def _known(cells: Cells, axes: Any) -> dict[str, Sequence[Any]]:
-    return {cells.by[a]: [v for v in cells.levels[a] if v is not None] for a in axes}
+def along_axes(question: Question, cells: Cells, axes: Sequence[int]) -> Question:
+    """Ask the same along some of the dimensions only."""
+    levels = {question.by[a]: [level for level in cells.levels[a] if level is not None] for a in axes}
+    return replace(question, by=tuple(question.by[a] for a in axes), levels=levels)
 
 
 def _distinct(data: Microdata, question: Question) -> float:
@@ -362,44 +319,37 @@ def noisy_counts(data: Microdata, question: Question, cells: Cells, across: int)
             made[place] = found.get(tuple(key), 0.0)
         return made
 
-    if not names:
-        everything = laid(())
-        return everything, Margins(
-            _whole_with_noise(everything), _whole_with_noise(everything), int(everything[0])
-        )
-    down = len(names) - across
-    return laid(tuple(range(len(names)))), Margins(
-        _whole_with_noise(laid(tuple(range(down)))),
-        _whole_with_noise(laid(tuple(range(down, len(names))))),
-        int(laid(())[0]),
+    axes = tuple(range(len(names)))
+    down = len(names) - across if names else 0
+    rows_of_noise, columns_of_noise = (
+        laid(part).astype(np.int64).astype(object) for part in (axes[:down], axes[down:])
     )
+    return laid(axes), Margins(rows_of_noise, columns_of_noise, int(laid(())[0]))
 
 
-def noisy_check(shown: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
+def noisy_check(shown: Floats, policy: OutputPolicy) -> CheckResult:
     """Judge noisy counts: what still looks small, or empty, a human sees."""
     small = (shown > 0) & (shown < policy.threshold)
-    empty = (shown == 0) if policy.zeros_are_disclosive else np.zeros(shown.shape, dtype=bool)
-    findings = []
-    if small.any():
-        reason = (
-            f"{counted(int(small.sum()), 'noisy count')} below {policy.threshold}: noise hides the exact number, not "
-            "that it is small. A human judges."
-        )
-        findings.append(Finding("noisy count", barn, "review", reason, _cells(small)))
-    if empty.any():
-        reason = (
-            f"{counted(int(empty.sum()), 'cell')} shown as empty: noise leaves empty cells empty, and makes some small "
-            "ones so. A human judges."
-        )
-        findings.append(Finding("noisy count", barn, "review", reason, _cells(empty)))
-    return CheckResult(
-        findings or [Finding("noisy count", barn, "pass", "Counts are noisy, and none of them is small.")]
+    empty = (shown == 0) & policy.zeros_are_disclosive
+    said = (
+        (
+            small,
+            "noisy count",
+            f"below {policy.threshold}: noise hides the exact number, not that it is small.",
+        ),
+        (empty, "cell", "shown as empty: noise leaves empty cells empty, and makes some small ones so."),
     )
-
-
-def _cells(flags: Flags) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(i) for i in place) for place in np.argwhere(flags))
-
-
-def _whole_with_noise(numbers: Floats) -> Array:
-    return numbers.astype(np.int64).astype(object)
+    findings = [
+        Finding(
+            "noisy count",
+            "a",
+            "review",
+            f"{counted(int(cells.sum()), what)} {why} A human judges.",
+            positions(cells),
+        )
+        for cells, what, why in said
+        if cells.any()
+    ]
+    return CheckResult(
+        findings or [Finding("noisy count", "a", "pass", "Counts are noisy, and none of them is small.")]
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Flags, Floats
+from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import contributions
@@ -17,13 +18,12 @@ from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_inequality, check_quantiles, gini_of, lorenz_points
 from discreet.outputs.checks.total_checks import check_concentration, check_totals, check_values, herfindahl
 from discreet.outputs.count_tables import missing_finding, rounded_check
-from discreet.outputs.mitigations import primary_cells, require_mitigation, rounded
+from discreet.outputs.mitigations import primary_cells, require_mitigation, rounded, too_small
 from discreet.outputs.output import Draft, flags_of, text
-from discreet.outputs.output_cells import entered, population, records_of
+from discreet.outputs.output_cells import entered, records_of, registered
 from discreet.outputs.output_differencing import bin_labels
 from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.question import Question
-from discreet.outputs.register import Registered
 
 _QUANTILES = ("round", "coarser-quantiles", "suppress")
 _BINS = ("suppress", "round", "collapse")
@@ -39,22 +39,20 @@ def quantile_table(
     mitigate: str | None = None,
 ) -> Draft:
     """Compute quantiles by group."""
-    if mitigate is not None:
-        require_mitigation(mitigate, ["b"], _QUANTILES)
+    require_mitigation(mitigate, ["b"], _QUANTILES)
     shares = sorted(float(p) for p in probabilities)
     rows = records_of(data, question)
     missing, everybody = int(rows["x"].null_count()), rows.height
-    groups = grouped_values(rows.drop_nulls("x"), question)
+    known = rows.drop_nulls("x")
+    groups, owners = grouped_values(known, question), grouped_owners(known, question)
     notes: list[str] = []
     if mitigate == "coarser-quantiles":
-        owned = grouped_owners(rows.drop_nulls("x"), question)
-        sizes = [len(v) for _, v in groups] if owned is None else [len(np.unique(who)) for who in owned]
+        sizes = [len(v) for _, v in groups] if owners is None else [len(np.unique(who)) for who in owners]
         shares = _coarser(sizes, shares, policy)
         notes.append(f"Quantiles are {', '.join(f'{p:g}' for p in shares)}, as the smallest group allows.")
     findings: list[Finding] = []
     lines, flags = [], []
     hidden_groups: list[int] = []
-    owners = grouped_owners(rows.drop_nulls("x"), question)
     for place, (label, values) in enumerate(groups):
         marks = np.quantile(values, shares) if len(values) else np.full(len(shares), np.nan)
         if mitigate == "round":
@@ -108,8 +106,7 @@ def histogram_table(
     mitigate: str | None = None,
 ) -> Draft:
     """Count a variable in bins whose ends are round numbers, so that they show nobody's value."""
-    if mitigate is not None:
-        require_mitigation(mitigate, ["a"], _BINS)
+    require_mitigation(mitigate, ["a"], _BINS)
     rows = records_of(data, question)
     missing, everybody = int(rows["x"].null_count()), rows.height
     known = rows.drop_nulls("x")
@@ -126,11 +123,10 @@ def histogram_table(
     counts = np.histogram(values, cuts)[0].astype(np.float64)
     notes = [f"{outside:,} values lie outside the edges and are not counted."] if outside else []
     if mitigate == "collapse":
-        while len(counts) > 1 and (_wrong(counts, policy)).any():
-            at = int(np.flatnonzero(_wrong(counts, policy))[np.argmin(counts[_wrong(counts, policy)])])
-            cuts = np.delete(
-                cuts, at if at and (at == len(counts) - 1 or counts[at - 1] <= counts[at + 1]) else at + 1
-            )
+        while len(counts) > 1 and (wrong := np.flatnonzero(too_small(counts, policy))).size:
+            at = int(wrong[np.argmin(counts[wrong])])
+            joins_left = at and (at == len(counts) - 1 or counts[at - 1] <= counts[at + 1])
+            cuts = np.delete(cuts, at if joins_left else at + 1)
             counts = np.histogram(values, cuts)[0].astype(np.float64)
         notes.append("Bins were merged until the counts are large enough.")
     checked = check_counts(counts, policy)
@@ -142,36 +138,30 @@ def histogram_table(
         flags[~hidden] = "F"
         checked = check_counts(counts, policy, hidden=hidden)
     if mitigate == "round":
-        checked = rounded_check(counts, policy, "a")
+        checked = rounded_check(counts, policy)
         flags[:] = "F"
     if edges is None or not {float(values.min()), float(values.max())} & {float(cuts[0]), float(cuts[-1])}:
-        findings = [
-            Finding("axis ends", "c", "pass", "The ends of the axis are round numbers or given by hand.")
-        ]
+        reason = "The ends of the axis are round numbers or given by hand."
+        ends = Finding("axis ends", "c", "pass", reason)
     else:
         reason = (
             "An end of the axis is the smallest or largest value; a human looks whether it is structural."
         )
-        findings = [Finding("axis ends", "c", "review", reason)]
-    checked = checked.with_more(
-        [*findings, *missing_finding(missing, everybody, str(question.value), policy, "a")]
-    )
+        ends = Finding("axis ends", "c", "review", reason)
+    gaps = missing_finding(missing, everybody, str(question.value), policy, "a")
+    checked = checked.with_more([ends, *gaps])
     shown = rounded(counts, policy.round_base) if mitigate == "round" else np.where(hidden, np.nan, counts)
     below = np.concatenate([[0.0], np.cumsum(counts)]) + float((values < cuts[0]).sum())
-    entry = Registered(
+    entry = registered(
         "histogram",
-        population(data, question.columns()),
-        question.where,
-        (f"{question.value} in bins",),
+        data,
+        question,
         (bin_labels(cuts.tolist()),),
         np.where(hidden, np.nan, counts),
         edges={str(question.value): (cuts.tolist(), below.tolist())},
         adds_up=question.subject is None,
-        statistic="histogram",
-        variables=question.measured(),
-        question=question,
-        data=data,
     )
+    entry = replace(entry, by=(f"{question.value} in bins",))
     frame = {"from": cuts[:-1].tolist(), "to": cuts[1:].tolist()}
     numbers = [None if math.isnan(n) else int(n) for n in shown.tolist()]
     return Draft(
@@ -210,20 +200,21 @@ def inequality_table(data: Microdata, question: Question, policy: OutputPolicy) 
     """Compute Gini coefficients by group."""
     rows = records_of(data, question).drop_nulls("x")
     groups = grouped_values(rows, question, owners=True)
-    weights = _weights(rows, question)
+    weights: Sequence[Floats | None] = [None] * len(groups)
+    if question.weight is not None and question.subject is None:
+        weights = [weight for _, weight in _split(rows, question, "w")]
     numbers = [gini_of(values, weight) for (_, values), weight in zip(groups, weights, strict=True)]
     checked = check_inequality([len(values) for _, values in groups], policy)
-    checked = checked.with_more(_value_findings(groups, policy, "l"))
-    entry = entered("gini", data, question)
-    return _by_group("gini", groups, numbers, checked=checked, question=question, entries=(entry,))
+    return _by_group(
+        "gini", groups, numbers, checked.with_more(_value_findings(groups, policy, "l")), question, data
+    )
 
 
 def lorenz_table(
     data: Microdata, question: Question, policy: OutputPolicy, points: int, mitigate: str | None
 ) -> Draft:
     """Compute a Lorenz curve at equal steps."""
-    if mitigate is not None:
-        require_mitigation(mitigate, ["l"], ("coarser-curve",))
+    require_mitigation(mitigate, ["l"], ("coarser-curve",))
     values = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)[0][1]
     notes: tuple[str, ...] = ()
     if mitigate == "coarser-curve":
@@ -250,16 +241,15 @@ def herfindahl_table(data: Microdata, question: Question, policy: OutputPolicy) 
     groups = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)
     numbers = [herfindahl(values) for _, values in groups]
     checked = check_concentration([len(values) for _, values in groups], numbers, policy)
-    checked = checked.with_more(_value_findings(groups, policy, "k"))
-    entry = entered("hhi", data, question)
-    return _by_group("hhi", groups, numbers, checked=checked, question=question, entries=(entry,))
+    return _by_group(
+        "hhi", groups, numbers, checked.with_more(_value_findings(groups, policy, "k")), question, data
+    )
 
 
 def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n: int) -> Draft:
     """Compute the share of the n largest units by group: a linear aggregate, with dominance."""
     groups = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)
-    cell = np.repeat(np.arange(len(groups)), [len(values) for _, values in groups])
-    value = np.concatenate([values for _, values in groups]) if groups else np.empty(0)
+    cell, value = _end_to_end(groups)
     numbers = contributions(cell, value).share(n)
     checked = check_totals(cell, value, policy).with_more(_value_findings(groups, policy, "d"))
     if n < _FEW_LARGEST:
@@ -268,26 +258,30 @@ def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n
             "them."
         )
         checked = checked.with_more([Finding("largest units", "d", "review", reason)])
-    kind = "concentration ratio"
-    entry = entered(kind, data, question, additive=True)
-    return _by_group(kind, groups, numbers.tolist(), checked=checked, question=question, entries=(entry,))
+    return _by_group("concentration ratio", groups, numbers.tolist(), checked, question, data, additive=True)
 
 
 def grouped_values(
     rows: pl.DataFrame, question: Question, *, owners: bool = False
 ) -> list[tuple[dict[str, str], Floats]]:
     """Split values by group, in the order of the levels; with ``owners`` those of one person are added first."""
-    keys = [f"d{i}" for i in range(len(question.by))]
     if owners and question.subject is not None:
-        rows = rows.group_by([*keys, "p"]).agg(pl.col("x").sum())
+        rows = rows.group_by([*_keys(question), "p"]).agg(pl.col("x").sum())
+    return _split(rows, question, "x")
+
+
+def _keys(question: Question) -> list[str]:
+    return [f"d{i}" for i in range(len(question.by))]
+
+
+def _split(rows: pl.DataFrame, question: Question, column: str) -> list[tuple[dict[str, str], Array]]:
+    """Split a column by group, in the order of the levels."""
+    keys = _keys(question)
     if not keys:
-        return [({}, rows["x"].to_numpy())]
-    groups = rows.group_by(keys).agg(pl.col("x")).sort(keys, nulls_last=True)
+        return [({}, rows[column].to_numpy())]
+    groups = rows.group_by(keys).agg(column).sort(keys, nulls_last=True)
     return [
-        (
-            {name: text(row[key]) for name, key in zip(question.by, keys, strict=True)},
-            np.asarray(row["x"], dtype=np.float64),
-        )
+        ({name: text(row[key]) for name, key in zip(question.by, keys, strict=True)}, np.asarray(row[column]))
         for row in groups.iter_rows(named=True)
     ]
 
@@ -296,44 +290,34 @@ def grouped_owners(rows: pl.DataFrame, question: Question) -> list[Array] | None
     """Say whom the values of `grouped_values` belong to, where a person may have several."""
     if question.subject is None:
         return None
-    keys = [f"d{i}" for i in range(len(question.by))]
     # The unknown are taken for one person: that can only make a count smaller.
     who = rows.with_columns(pl.col("p").rank("dense").fill_null(0).cast(pl.Int64))
-    if not keys:
-        return [who["p"].to_numpy()]
-    groups = who.group_by(keys).agg(pl.col("p")).sort(keys, nulls_last=True)
-    return [np.asarray(row, dtype=np.int64) for row in groups["p"].to_list()]
+    return [people for _, people in _split(who, question, "p")]
+
+
+def _end_to_end(groups: Sequence[tuple[dict[str, str], Floats]]) -> tuple[Integers, Floats]:
+    cell = np.repeat(np.arange(len(groups)), [len(values) for _, values in groups])
+    return cell, np.concatenate([values for _, values in groups]) if groups else np.empty(0)
 
 
 def _value_findings(
     groups: Sequence[tuple[dict[str, str], Floats]], policy: OutputPolicy, barn: str
 ) -> list[Finding]:
     """Say where few contribute, or a variable with few values makes the statistic a count."""
-    cell = np.repeat(np.arange(len(groups)), [len(values) for _, values in groups])
-    value = np.concatenate([values for _, values in groups]) if groups else np.empty(0)
+    cell, value = _end_to_end(groups)
     found = check_values(cell, value, len(groups), policy, barn=barn).findings
     return [finding for finding in found if finding.status != "pass"]
 
 
-def _weights(rows: pl.DataFrame, question: Question) -> list[Floats | None]:
-    if question.weight is None or question.subject is not None:
-        number = rows.select([f"d{i}" for i in range(len(question.by))]).n_unique() if question.by else 1
-        return [None] * number
-    keys = [f"d{i}" for i in range(len(question.by))]
-    if not keys:
-        return [rows["w"].to_numpy()]
-    groups = rows.group_by(keys).agg(pl.col("w")).sort(keys, nulls_last=True)
-    return [np.asarray(row, dtype=np.float64) for row in groups["w"].to_list()]
-
-
-def _by_group(
+def _by_group(  # noqa: PLR0917
     kind: str,
     groups: Sequence[tuple[dict[str, str], Floats]],
     numbers: Sequence[float],
-    *,
     checked: CheckResult,
     question: Question,
-    entries: tuple[Registered, ...] = (),
+    data: Microdata,
+    *,
+    additive: bool = False,
 ) -> Draft:
     flags = flags_of((len(groups),), checked)
     lines = [{**label, kind: number} for (label, _), number in zip(groups, numbers, strict=True)]
@@ -343,14 +327,9 @@ def _by_group(
         {kind: pl.DataFrame(lines, strict=False)},
         checked,
         {kind: pl.DataFrame(marks)},
-        entries,
+        (entered(kind, data, question, additive=additive),),
         variables=question.columns(),
     )
-
-
-def _wrong(counts: Floats, policy: OutputPolicy) -> Flags:
-    low = (counts > 0) & (counts < policy.threshold)
-    return low | (counts == 0) if policy.zeros_are_disclosive else low
 
 
 def _coarser(sizes: Sequence[int], shares: Sequence[float], policy: OutputPolicy) -> list[float]:

@@ -13,11 +13,9 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.outputs.check_results import Finding
-from discreet.outputs.checks.frequencies import check_counts, counted, given_away
+from discreet.outputs.checks.frequencies import MOST_UNKNOWNS, check_counts, counted, fixed_by, given_away
 from discreet.outputs.finished_sheets import Sheet, base_of, is_total, words_of
 from discreet.outputs.output_policy import OutputPolicy
-
-_MOST_UNKNOWNS = 1500
 
 
 def frequencies(view: View) -> list[Finding]:
@@ -36,10 +34,19 @@ def frequencies(view: View) -> list[Finding]:
     # Several columns of counts are a table only where they are one classification of the same people.
     apart = not lone and len(view.named_counts) > 1 and not total_columns.any() and rows is None
     policy = view.policy.but(zeros_are_disclosive=False) if apart else view.policy
-    found = [
-        _located(view, finding, inner_rows, inner_columns, rows, columns, lone)
-        for finding in check_counts(judged[0], policy, hidden=judged[1]).findings
-    ]
+
+    def located(finding: Finding, one_column: bool) -> Finding:
+        """Put the places of its cells into a finding."""
+        places = []
+        for cell in finding.cells:
+            i, j = int(inner_rows[cell[0]]), int(inner_columns[0 if one_column else cell[1]])
+            row = i if rows is None else rows[i * len(columns) + j]
+            if row >= 0:
+                places.append((row, columns[j]))
+        return at(view.sheet, finding, places, view.show_values)
+
+    checked = check_counts(judged[0], policy, hidden=judged[1]).findings
+    found = [located(finding, lone) for finding in checked]
     if apart and ((table == 0) & ~unseen).any() and view.policy.zeros_are_disclosive:
         places = [
             (int(inner_rows[i]), columns[int(inner_columns[j])])
@@ -54,10 +61,8 @@ def frequencies(view: View) -> list[Finding]:
         reason = f"{counted(int(low.sum()), 'total')} below {view.policy.threshold} people."
         places = [] if rows is not None else [(int(i), columns[int(j)]) for i, j in np.argwhere(low)]
         found.append(at(view.sheet, Finding("low total", "a", "fail", reason), places, view.show_values))
-    found += [
-        _located(view, finding, inner_rows, inner_columns, rows, columns, False)
-        for finding in _margins(view, values, unseen, (inner_rows, inner_columns), ends, lone)
-    ]
+    totals = _margins(view, values, unseen, (inner_rows, inner_columns), ends, lone)
+    found += [located(finding, False) for finding in totals]
     if not view.named_counts and not view.are_counts:
         reason = "The numbers look like counts, but nothing says that they are. A human confirms it."
         found.append(Finding("taken for counts", "a", "review", reason))
@@ -120,25 +125,6 @@ def _crossed(view: View) -> tuple[Floats, Flags, list[int] | None, list[int], tu
     return values, hidden, at, [columns[0]] * len(heads), ends
 
 
-def _located(  # noqa: PLR0917
-    view: View,
-    finding: Finding,
-    inner_rows: Any,
-    inner_columns: Any,
-    rows: list[int] | None,
-    columns: list[int],
-    lone: bool,
-) -> Finding:
-    """Say where the cells of a finding stand in the file."""
-    places = []
-    for cell in finding.cells:
-        i, j = int(inner_rows[cell[0]]), int(inner_columns[0 if lone else cell[1]])
-        row = i if rows is None else rows[i * len(columns) + j]
-        if row >= 0:
-            places.append((row, columns[j]))
-    return at(view.sheet, finding, places, view.show_values)
-
-
 def counts_in_rows(view: View) -> list[Finding]:
     """Judge rows that are counts by their label, as in a table of statistics with one column a group."""
     rows = [i for i, role in enumerate(view.sheet.row_roles) if role == "count"]
@@ -178,14 +164,8 @@ def _lines(
 def _worked_out(unseen: Flags, lines: list[tuple[Flags, float]]) -> Flags:
     """Flag the hidden cells that the published totals determine."""
     found = np.zeros(unseen.shape, dtype=bool)
-    number = int(unseen.sum())
-    if not lines or number > _MOST_UNKNOWNS:
-        return found
-    from scipy.linalg import null_space
-
-    free = null_space(np.array([cells[unseen] for cells, _ in lines], dtype=np.float64))
-    moving = (np.abs(free) > 1e-9).any(axis=1) if free.size else np.zeros(number, dtype=bool)
-    found[unseen] = ~moving
+    if lines and unseen.sum() <= MOST_UNKNOWNS:
+        found[unseen] = fixed_by(np.array([cells[unseen] for cells, _ in lines], dtype=np.float64))
     return found
 
 

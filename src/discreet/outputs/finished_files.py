@@ -22,7 +22,7 @@ from discreet.core.files.staging import scratch_folder
 from discreet.outputs.check_results import CheckResult, Finding, barns
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.finished_counts import View, counts_in_rows, frequencies, indicator_means, shares
-from discreet.outputs.finished_grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
+from discreet.outputs.finished_grids import DATA_FILES, Grid, decoded, hidden_records, read_grids, text_of
 from discreet.outputs.finished_sheets import Sheet, sheet_of, words_of
 from discreet.outputs.finished_statistics import (
     Facts,
@@ -45,6 +45,18 @@ _SCRIPTED = re.compile(
     re.IGNORECASE,
 )
 _MOST_BYTES = 64 * 1024 * 1024
+UNSAID = Finding(
+    "what a file cannot say",
+    "a",
+    "review",
+    "Whether counts are of distinct people, unweighted, and what other outputs say, the file does not tell.",
+)
+UNSAID_OF_MODELS = Finding(
+    "saturation",
+    "g",
+    "review",
+    "Whether the model is a table in disguise, its summary does not say. A human looks at the regressors.",
+)
 
 
 def check(
@@ -112,16 +124,14 @@ def figures_of(files: Mapping[str, bytes]) -> Figures:
     people: list[float] = []
     tables: list[dict[tuple[str, ...], float]] = []
     for name, content in files.items():
-        if Path(name).suffix.lower() not in (".csv", ".tsv", *TEXTS):
+        ending = Path(name).suffix.lower()
+        if ending not in (".csv", ".tsv", *TEXTS):
             continue
         try:
             grids = read_grids(Path(name), content)
         except DiscreetError:
             continue
-        ending = Path(name).suffix.lower()
-        # The cells of a summary that was written as a table come as pairs of a name and a number.
-        text = "\n".join(" ".join(row) for grid in grids for row in grid.rows)
-        text = decoded(content) if ending in TEXTS else text
+        text = decoded(content) if ending in TEXTS else text_of(grids)
         people += facts_of(text, is_json=ending == ".json").people
         tables += [counts for grid in grids if (counts := counts_in(grid))]
     return Facts(people=tuple(people)), tables
@@ -182,12 +192,13 @@ def _checked(
         reason = f"Files of kind '{ending or 'without ending'}' cannot be read by the checker; a human looks."
         return _only(Finding("file kind", "a", "review", reason))
     if file.stat().st_size > _MOST_BYTES:
-        return _only(
-            Finding("file", "a", "fail", f"'{file.name}' is far too large for an output: look for records.")
-        )
-    if ending in TABLES:
-        return _table(file, rules, show_values)
-    return _text(file, rules, show_values)
+        return _only(_too_large(file))
+    read = _table if ending in TABLES else _text
+    return read(file, rules, show_values)
+
+
+def _too_large(file: Path) -> Finding:
+    return Finding("file", "a", "fail", f"'{file.name}' is far too large for an output: look for records.")
 
 
 def _unpacked(file: Path, rules: OutputPolicy, show_values: bool) -> tuple[CheckResult, Facts, list[Grid]]:
@@ -198,9 +209,7 @@ def _unpacked(file: Path, rules: OutputPolicy, show_values: bool) -> tuple[Check
     except (OSError, EOFError, zlib.error):
         return _only(Finding("file", "a", "review", f"'{file.name}' cannot be unpacked. A human looks."))
     if len(content) > _MOST_BYTES:
-        return _only(
-            Finding("file", "a", "fail", f"'{file.name}' is far too large for an output: look for records.")
-        )
+        return _only(_too_large(file))
     with scratch_folder() as folder:
         inner = folder / file.with_suffix("").name
         inner.write_bytes(content)
@@ -233,7 +242,7 @@ def _table(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckRe
             grids,
         )
     if not any(finding.check in ("records", "no counts") for finding in findings):
-        findings.append(unsaid())
+        findings.append(UNSAID)
     return CheckResult(findings), Facts(), grids
 
 
@@ -259,20 +268,10 @@ def judged(
 
 def _drawn(text: str, policy: OutputPolicy) -> list[Finding]:
     """Find graphs in a page that hold the points they draw: vector graphics, and those of a script."""
-    found = []
-    if _SCRIPTED.search(text):
-        reason = "An interactive graph holds the data points it draws; save it as .png."
-        found.append(Finding("file kind", "a", "fail", f"Not to be released: {reason}"))
-    if "<svg" in text.lower() and policy.blocks("graph.svg"):
-        reason = "A vector graphic in the page holds the data points it draws; save it as .png."
-        found.append(Finding("file kind", "a", "fail", f"Not to be released: {reason}"))
-    return found
-
-
-def unsaid() -> Finding:
-    """Say what no file tells about its counts."""
-    reason = "Whether counts are of distinct people, unweighted, and what other outputs say, the file does not tell."
-    return Finding("what a file cannot say", "a", "review", reason)
+    drawn = ["An interactive graph"] if _SCRIPTED.search(text) else []
+    drawn += ["A vector graphic in the page"] if "<svg" in text.lower() and policy.blocks("graph.svg") else []
+    reason = "holds the data points it draws; save it as .png."
+    return [Finding("file kind", "a", "fail", f"Not to be released: {what} {reason}") for what in drawn]
 
 
 def _text(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckResult, Facts, list[Grid]]:
@@ -283,20 +282,18 @@ def _text(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckRes
     ending = file.suffix.lower()
     facts = facts_of(text, is_json=ending == ".json")
     findings = [*facts.findings(policy), *_drawn(text, policy)]
-    is_model = bool(facts.dof or facts.people or facts.fit)
     grids = read_grids(file, text.encode("utf-8"))
     drawn = ending in (".html", ".htm", ".tex", ".json", ".md", ".rst")
-    tables = judged(grids, policy, named_only=is_model or not drawn, show_values=show_values)
+    tables = judged(grids, policy, named_only=facts.is_model or not drawn, show_values=show_values)
     known = {(finding.check, finding.reason) for finding in findings}
     findings += [finding for finding in tables if (finding.check, finding.reason) not in known]
     if not findings:
         reason = "Nothing in the file could be judged: no degrees of freedom, no counts. A human looks."
         return CheckResult([Finding("nothing to judge", "g", "review", reason)]), facts, grids
-    if is_model:
-        reason = "Whether the model is a table in disguise, its summary does not say. A human looks at the regressors."
-        findings.append(Finding("saturation", "g", "review", reason))
+    if facts.is_model:
+        findings.append(UNSAID_OF_MODELS)
     if tables and not any(finding.check == "records" for finding in tables):
-        findings.append(unsaid())
+        findings.append(UNSAID)
     return CheckResult(findings), facts, grids
 
 
@@ -334,8 +331,10 @@ def judge(
     if records is not None:
         first = sheet.place(0, 0)
         return [replace(records, places=(replace(first, name="", value=None),))]
-    judged = View(sheet, policy, are_counts=are_counts, named_only=named_only, show_values=show_values)
-    return _findings(judged)
+    view = View(sheet, policy, are_counts=are_counts, named_only=named_only, show_values=show_values)
+    rules = (survival, frequencies, counts_in_rows, shares, endpoints, quantiles, models, spread)
+    found = [finding for rule in rules for finding in rule(view)]
+    return found if named_only else [*found, *_left_over(view, bool(found))]
 
 
 def counts_in(grid: Grid) -> dict[tuple[str, ...], float]:
@@ -357,21 +356,6 @@ def counts_in(grid: Grid) -> dict[tuple[str, ...], float]:
         for column in seen.counts
         if np.isfinite(sheet.numbers[i, column])
     }
-
-
-def _findings(view: View) -> list[Finding]:
-    """All that the rules say about the table."""
-    found = [
-        *survival(view),
-        *frequencies(view),
-        *counts_in_rows(view),
-        *shares(view),
-        *endpoints(view),
-        *quantiles(view),
-        *models(view),
-        *spread(view),
-    ]
-    return found if view.named_only else [*found, *_left_over(view, bool(found))]
 
 
 def _left_over(view: View, something: bool) -> list[Finding]:
@@ -417,7 +401,7 @@ _RESULTS = {
 _MANY_LEVELS = 60
 
 
-def check_records(sheet: Sheet, *, barn: str = "a") -> Finding | None:
+def check_records(sheet: Sheet) -> Finding | None:
     """Fail a table whose rows are people; None where it looks like a table.
 
     Examples
@@ -435,7 +419,7 @@ def check_records(sheet: Sheet, *, barn: str = "a") -> Finding | None:
     reason = (
         f"The {rows:,} rows look like records of people, not like results: {why}. Records are not an output."
     )
-    return Finding("records", barn, "fail", reason)
+    return Finding("records", "a", "fail", reason)
 
 
 def _named_people(sheet: Sheet) -> str:

@@ -11,12 +11,12 @@ import html.parser
 import io
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import DiscreetError, InputError
+from discreet.core.errors import DiscreetError, InputError, load_extra
 from discreet.core.files.untrusted import parsed_json
 from discreet.io.excel import check_extent
 
@@ -66,17 +66,16 @@ def read_grids(file: Path, content: bytes | None = None) -> list[Grid]:
         return _of_workbook(file)
     if ending in DATA_FILES:
         return _of_data_file(file)
-    raw = file.read_bytes() if content is None else content
-    text = decoded(raw)
+    text = decoded(file.read_bytes() if content is None else content)
     if ending in (".csv", ".tsv"):
         return _of_delimited(text, "\t" if ending == ".tsv" else None)
-    if ending in (".html", ".htm"):
-        return _of_html(text)
-    if ending == ".tex":
-        return _of_tex(text)
-    if ending == ".json":
-        return _of_json(text)
-    return _of_text(text)
+    readers = {".html": _of_html, ".htm": _of_html, ".tex": _of_tex, ".json": _of_json}
+    return readers.get(ending, _of_text)(text)
+
+
+def text_of(grids: Sequence[Grid]) -> str:
+    """Write tables as text again: the cells of a printed summary are pairs of a name and a number."""
+    return "\n".join(" ".join(row) for grid in grids for row in grid.rows)
 
 
 def decoded(raw: bytes) -> str:
@@ -126,8 +125,6 @@ def _of_data_file(file: Path) -> list[Grid]:
 
 
 def _of_workbook(file: Path) -> list[Grid]:
-    from discreet.core.errors import load_extra
-
     fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
     try:
         check_extent(file)
@@ -285,35 +282,37 @@ def _of_json(text: str) -> list[Grid]:
     def plain(value: Any) -> str:
         return "" if value is None else str(value)
 
+    def flat(values: Iterable[Any]) -> bool:
+        return not any(isinstance(value, Mapping | list) for value in values)
+
     def walk(item: Any, name: str) -> None:
         if isinstance(item, list) and item and all(isinstance(row, Mapping) for row in item):
             names = list(dict.fromkeys(key for row in item for key in row))
-            if all(not isinstance(value, Mapping | list) for row in item for value in row.values()):
-                found.extend(
-                    _blocks([names, *([plain(row.get(n)) for n in names] for row in item)], sheet=name)
-                )
+            if all(flat(row.values()) for row in item):
+                body = [[plain(row.get(n)) for n in names] for row in item]
+                found.extend(_blocks([names, *body], sheet=name))
                 return
         listed = isinstance(item, list) and item and all(isinstance(row, list) for row in item)
-        if listed and all(not isinstance(value, Mapping | list) for row in item for value in row):
+        if listed and all(map(flat, item)):
             found.extend(_blocks([[plain(value) for value in row] for row in item], sheet=name))
             return
         if isinstance(item, Mapping) and item:
             values = list(item.values())
-            if all(isinstance(v, list) and not any(isinstance(x, Mapping | list) for x in v) for v in values):
+            if all(isinstance(v, list) and flat(v) for v in values):
                 longest = max(len(v) for v in values)
                 body = [[plain(v[i]) if i < len(v) else "" for v in values] for i in range(longest)]
                 found.extend(_blocks([[str(key) for key in item], *body], sheet=name))
                 return
             if len(values) > 1 and all(isinstance(v, Mapping) for v in values):
                 names = list(dict.fromkeys(key for v in values for key in v))
-                if all(not isinstance(x, Mapping | list) for v in values for x in v.values()):
+                if all(flat(v.values()) for v in values):
                     body = [[str(key), *(plain(v.get(n)) for n in names)] for key, v in item.items()]
                     found.extend(_blocks([["", *map(str, names)], *body], sheet=name))
                     return
             scalars = {k: v for k, v in item.items() if not isinstance(v, Mapping | list)}
             if scalars:
-                found.extend(_blocks([["statistic", "value"], *([str(k), plain(v)] for k, v in scalars.items())],
-                                     sheet=name))  # fmt: skip
+                body = [[str(key), plain(value)] for key, value in scalars.items()]
+                found.extend(_blocks([["statistic", "value"], *body], sheet=name))
             for key, value in item.items():
                 walk(value, f"{name}.{key}" if name else str(key))
         elif isinstance(item, list):
@@ -361,16 +360,8 @@ def _blocks(
         if not used:
             continue
         left, right = used[0], used[-1] + 1
-        grids.append(
-            Grid(
-                tuple(row[left:right] for row in full),
-                sheet,
-                first_row + place,
-                first_column + left,
-                decimal_comma,
-                around,
-            )
-        )
+        body = tuple(row[left:right] for row in full)
+        grids.append(Grid(body, sheet, first_row + place, first_column + left, decimal_comma, around))
     return _rejoined(grids)
 
 

@@ -47,23 +47,22 @@ def quantiles(view: View) -> list[Finding]:
     sheet = view.sheet
     shares = {j: q for j in view.numeric if (q := quantile_of(sheet.names[j])) and 0 < q < 1}
     by_row = {i: q for i, row in enumerate(sheet.texts) if (q := _row_quantile(view, row)) and 0 < q < 1}
+    # The places of quantiles that belong together, and those of the numbers of people behind them.
+    lines: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]] = []
+    if shares:
+        rows = range(len(sheet.texts))
+        lines = [([(i, j) for j in shares], [(i, j) for j in view.named_counts]) for i in rows]
+    elif by_row:
+        counts = [i for i, role in enumerate(sheet.row_roles) if role == "count"]
+        lines = [([(i, j) for i in by_row], [(i, j) for i in counts]) for j in view.numeric]
+    steps = np.diff([0.0, *sorted(set((shares or by_row).values())), 1.0]).min()
     cells: list[tuple[int, int, float]] = []
     unknown = False
-    if shares:
-        steps = np.diff([0.0, *sorted(set(shares.values())), 1.0]).min()
-        for i in range(len(sheet.texts)):
-            some = [j for j in shares if view.known[i, j]]
-            base = [sheet.numbers[i, j] for j in view.named_counts if view.known[i, j]]
-            unknown |= bool(some) and not base
-            cells += [(i, j, max(np.floor(steps * base[0] + 1e-9), 1)) for j in some if base]
-    elif by_row:
-        steps = np.diff([0.0, *sorted(set(by_row.values())), 1.0]).min()
-        counts = [i for i, role in enumerate(sheet.row_roles) if role == "count"]
-        for j in view.numeric:
-            base = [sheet.numbers[i, j] for i in counts if view.known[i, j]]
-            some = [i for i in by_row if view.known[i, j]]
-            unknown |= bool(some) and not base
-            cells += [(i, j, max(np.floor(steps * base[0] + 1e-9), 1)) for i in some if base]
+    for marks, people in lines:
+        some = [place for place in marks if view.known[place]]
+        base = [sheet.numbers[place] for place in people if view.known[place]]
+        unknown |= bool(some) and not base
+        cells += [(*place, max(np.floor(steps * base[0] + 1e-9), 1)) for place in some if base]
     found = [view.low("between quantiles", cells, "b", "quantile with people around it")] if cells else []
     if unknown:
         reason = "Quantiles without the number of people behind them. A human asks for it."
@@ -218,6 +217,11 @@ class Facts:
     people: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
     shown: tuple[str, ...] = ()
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the text says anything of a model."""
+        return bool(self.dof or self.people or self.fit)
 
     def findings(self, policy: OutputPolicy) -> list[Finding]:
         """Judge them; the worst of several models counts."""

@@ -16,14 +16,14 @@ from discreet.outputs.check_results import CheckResult, Finding
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.statistic_checks import check_modes, check_quantiles, check_shape, check_ties
 from discreet.outputs.checks.total_checks import check_dominance, check_few_values
-from discreet.outputs.count_tables import Declared, collapsed, missing_finding
+from discreet.outputs.count_tables import Declared, along_axes, collapsed, missing_finding
 from discreet.outputs.mitigations import primary_cells, require_mitigation
 from discreet.outputs.output import Draft, Margins, flags_of, wide
 from discreet.outputs.output_cells import (
     Cells,
     count_cells,
-    population,
     records_of,
+    registered,
     shared_extreme,
     sum_cells,
 )
@@ -39,6 +39,7 @@ _SYNONYMS = {
     "n": "count", "sum": "total", "average": "mean", "std": "sd", "var": "variance", "min": "minimum",
     "max": "maximum", "skew": "skewness",
 }  # fmt: skip
+KIND = "summary"
 OFFERED = ("suppress", "collapse", "round", "top-code", "drop-outliers", "percentile")
 _CAP = 0.99
 _LOW, _HIGH = 0.05, 0.95
@@ -55,13 +56,11 @@ def summarize(
     structural_ends: Sequence[float] = (),
     structural: Declared = (),
     mitigate: str | None = None,
-    kind: str = "summary",
 ) -> Draft:
     """Compute statistics of a variable by cell, check each by its statbarn, and mend if asked."""
     names = [_named(name) for name in statistics]
     used = list(dict.fromkeys(STATISTICS[name] for name in names))
-    if mitigate is not None:
-        require_mitigation(mitigate, used, OFFERED)
+    require_mitigation(mitigate, used, OFFERED)
     notes: list[str] = []
     if mitigate == "collapse":
         with_value = replace(question, value=None)
@@ -119,25 +118,21 @@ def summarize(
         missing_finding(missing, int(cells.records.sum()), str(question.value), policy, used[0])
     )
     shown = {name: _hide(table, hidden) for name, table in figures.items()}
-    entry = Registered(
-        kind,
-        population(data, question.columns()),
-        question.where,
-        question.by,
+    entry = registered(
+        KIND,
+        data,
+        question,
         cells.levels,
         np.where(hidden, np.nan, cells.people.astype(np.float64)),
         adds_up=question.subject is None,
         # Counts, totals and means can be taken from one another; the others only if they are the very same.
         additive=bool({"a", "d"} & set(used)),
         statistic=" and ".join(sorted(set(names))),
-        variables=question.measured(),
-        question=question,
-        data=data,
     )
-    tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind, lines=lines)
+    tables, flagged = _tables(question, cells, shown, flags, across=across, lines=lines)
     beside = lines.entries(entry) if lines is not None else ()
     return Draft(
-        kind=kind,
+        kind=KIND,
         tables=tables,
         checked=checked,
         flags=flagged,
@@ -340,39 +335,29 @@ def _tables(
     flags: Array,
     *,
     across: int,
-    kind: str,
     lines: WholeLines | None = None,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
     """Lay the statistics out side by side, or one table each where a dimension goes across."""
-    if across:
-        tables = {
-            name: wide(
-                question.by,
-                cells.levels,
-                table,
-                columns=across,
-                margins=lines.margins(name) if lines is not None else None,
-                heading=name,
-            )
-            for name, table in shown.items()
-        }
-        marks = wide(question.by, cells.levels, flags, columns=across)
-        return tables, dict.fromkeys(tables, marks)
-    frames = [
-        wide(
+    tables = {
+        name: wide(
             question.by,
             cells.levels,
             table,
+            columns=across,
             margins=lines.margins(name) if lines is not None else None,
             heading=name,
         )
         for name, table in shown.items()
-    ]
+    }
+    if across:
+        marks = wide(question.by, cells.levels, flags, columns=across)
+        return tables, dict.fromkeys(tables, marks)
     down = len(question.by)
-    side = pl.concat([frames[0], *(frame[:, down:] for frame in frames[1:])], how="horizontal")
+    first, *others = tables.values()
+    side = pl.concat([first, *(frame[:, down:] for frame in others)], how="horizontal")
     mark = wide(question.by, cells.levels, flags, heading="flag")
     marks = mark.select(*mark.columns[:down], *(pl.col("flag").alias(name) for name in side.columns[down:]))
-    return {kind: side}, {kind: marks}
+    return {KIND: side}, {KIND: marks}
 
 
 # The margins of a table of statistics: the same statistics over whole lines of groups, and over everybody.
@@ -405,7 +390,7 @@ class WholeLines:
         number = len(question.by)
         down, over = tuple(range(number - across)), tuple(range(number - across, number))
         wanted = dict.fromkeys(axes for axes in (down, over, ()) if len(axes) < number)
-        return WholeLines({axes: compute(_part(question, cells, axes)) for axes in wanted}, down, over)
+        return WholeLines({axes: compute(along_axes(question, cells, axes)) for axes in wanted}, down, over)
 
     def findings(self) -> list[Finding]:
         """What is wrong with the lines, without places: they are no cells of the table."""
@@ -453,17 +438,7 @@ class WholeLines:
         for axes, line in self.lines.items():
             gone = np.array([number is None for number in next(iter(line.figures.values())).ravel()])
             counts = np.where(gone, np.nan, line.people.ravel().astype(np.float64))
-            found.append(
-                replace(
-                    entry,
-                    by=tuple(entry.by[a] for a in axes),
-                    levels=tuple(entry.levels[a] for a in axes),
-                    counts=counts.reshape(tuple(len(entry.levels[a]) for a in axes)),
-                    question=None
-                    if entry.question is None
-                    else replace(entry.question, by=tuple(entry.question.by[a] for a in axes)),
-                )
-            )
+            found.append(entry.along(axes, counts.reshape(tuple(len(entry.levels[a]) for a in axes))))
         return tuple(found)
 
     def _changed(self, change: Callable[[Axes, Array], Array]) -> WholeLines:
@@ -474,8 +449,3 @@ class WholeLines:
             for axes, line in self.lines.items()
         }
         return replace(self, lines=made)
-
-
-def _part(question: Question, cells: Cells, axes: Axes) -> Question:
-    levels = {question.by[a]: [level for level in cells.levels[a] if level is not None] for a in axes}
-    return replace(question, by=tuple(question.by[a] for a in axes), levels=levels)

@@ -19,10 +19,10 @@ from discreet.outputs.output import text
 from discreet.outputs.output_policy import OutputPolicy
 
 
-def require_mitigation(how: str, barn_ids: Sequence[str], offered: Sequence[str]) -> None:
+def require_mitigation(how: str | None, barn_ids: Sequence[str], offered: Sequence[str]) -> None:
     """Refuse a mitigation that the statbarns do not list, or that this analysis cannot do."""
     listed = dict.fromkeys(name for barn in barn_ids for name in barns()[barn].mitigations if name in offered)
-    if how not in listed:
+    if how is not None and how not in listed:
         raise ParameterError(unknown_name(how, listed, what="mitigation for this output"))
 
 
@@ -74,12 +74,16 @@ def rounded(counts: Floats, base: int) -> Floats:
     return np.floor(counts / base + 0.5) * base
 
 
+def too_small(counts: Floats, policy: OutputPolicy) -> Flags:
+    """Flag the counts that are below the threshold, and empty ones where these tell something."""
+    low = (counts > 0) & (counts < policy.threshold)
+    return low | (counts == 0) if policy.zeros_are_disclosive else low
+
+
 def merged_levels(
     counts: Floats,
     levels: Sequence[Sequence[Any]],
-    is_fine: Callable[[Floats], Flags],
-    *,
-    along: Sequence[int] | None = None,
+    is_wrong: Callable[[Floats], Flags],
 ) -> list[dict[Any, str]]:
     """Merge adjacent levels, one pair a step, until every cell is fine; return the new name of each old level.
 
@@ -87,22 +91,19 @@ def merged_levels(
 
     Parameters
     ----------
-    is_fine
-        Flags the cells that are still wrong.
-    along
-        The dimensions that may be merged; all unless given.
+    is_wrong
+        Flags the cells that are not fine yet.
 
     Examples
     --------
     >>> merged_levels(np.array([30.0, 4, 20, 3]), [["a", "b", "c", "d"]], lambda t: t < 10)
     [{'a': 'a', 'b': 'b + c + d', 'c': 'b + c + d', 'd': 'b + c + d'}]
     """
-    axes = range(counts.ndim) if along is None else along
     groups = [[[level] for level in known] for known in levels]
     table = counts.astype(np.float64)
     while True:
-        wrong = np.argwhere(is_fine(table))
-        choices = [axis for axis in axes if len(groups[axis]) > 1]
+        wrong = np.argwhere(is_wrong(table))
+        choices = [axis for axis in range(counts.ndim) if len(groups[axis]) > 1]
         if not len(wrong) or not choices:
             break
         worst = min((tuple(int(i) for i in cell) for cell in wrong), key=lambda cell: float(table[cell]))
@@ -113,11 +114,7 @@ def merged_levels(
         other = min(beside, key=lambda i: float(sums[i]))
         first, second = sorted((at, other))
         groups[axis][first] += groups[axis].pop(second)
-        joined = np.take(table, first, axis=axis) + np.take(table, second, axis=axis)
-        table = np.delete(table, second, axis=axis)
-        index = [slice(None)] * table.ndim
-        index[axis] = first  # type: ignore[call-overload]
-        table[tuple(index)] = joined
+        table = np.add.reduceat(table, np.delete(np.arange(len(sums)), second), axis=axis)
     return [{level: " + ".join(map(text, group)) for group in axis for level in group} for axis in groups]
 
 

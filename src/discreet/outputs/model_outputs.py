@@ -30,7 +30,7 @@ from discreet.outputs.checks.models_and_tests import (
 from discreet.outputs.output import Draft
 from discreet.outputs.output_cells import entered
 from discreet.outputs.output_policy import OutputPolicy
-from discreet.outputs.question import Question
+from discreet.outputs.question import Question, fitting
 
 FAMILIES = (
     "ols",
@@ -89,8 +89,7 @@ def fit(
         if isinstance(given.get(name), str):
             given[name] = frame[given[name]]
     try:
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as heard:
             model = getattr(api, family)(formula, frame, **given)
             quiet = {} if family in ("ols", "wls", "quantreg", "glm", "phreg") else {"disp": 0}
             fitted = model.fit(**quiet)
@@ -99,14 +98,10 @@ def fit(
         if lost:
             raise ColumnError(unknown_name(lost.group(1), data.columns)) from error
         separated = "separation" in type(error).__name__.lower() or "singular" in str(error).lower()
+        decided = " Some combination of regressors decides the outcome; leave a regressor out."
         raise InputError(
-            f"The model could not be fitted ({type(error).__name__})."
-            + (
-                " Some combination of regressors decides the outcome; leave a regressor out."
-                if separated
-                else ""
-            )
-            + " Check the formula and the columns it names."
+            f"The model could not be fitted ({type(error).__name__}).{decided if separated else ''} "
+            "Check the formula and the columns it names."
         ) from error
     perfect = any("PerfectSeparation" in item.category.__name__ for item in heard)
     kept = _kept(model, frame)
@@ -117,23 +112,15 @@ def fit(
     needed = tuple(dict.fromkeys((*used, *_option_columns(data, options))))
     question = Question((), where=where or {}, subject=subject, known=needed)
     entry = entered(family, data, question)
-    heavy = _weights(model, int(_used(kept, frame)))
+    used_records = float(len(frame[kept]))
+    heavy = _weights(model, int(used_records))
     weightless = heavy is not None and bool((heavy <= _NOTHING * heavy.max()).any())
-    if weightless or (who is None and entry.people != _used(kept, frame)):
+    if weightless or (who is None and entry.people != used_records):
         # The formula left out more than missing values (a logarithm of zero), or a weight of nothing did: the records
         # themselves say who is in.
         inside = frame[kept] if heavy is None else frame[kept][heavy > _NOTHING * heavy.max()]
         entry = entered(family, Microdata(pl.from_pandas(inside)), Question((), subject=subject))
-    entry = replace(entry, variables=used)
-    return Draft(
-        family,
-        draft.tables,
-        draft.checked,
-        entries=(entry,),
-        result=fitted,
-        variables=used,
-        notes=draft.notes,
-    )
+    return replace(draft, kind=family, entries=(replace(entry, variables=used),), variables=used)
 
 
 def checked_statsmodels(
@@ -223,9 +210,7 @@ def _sklearn_draft(
             perfect = bool(np.allclose(left, 0, atol=1e-9 * max(1.0, float(np.abs(y).max(initial=0)))))
         checked = check_model(design, policy, outcome=y, names=labels, is_perfect=perfect, shown=shown)
         rows = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
-        constants = np.broadcast_to(
-            np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), (len(rows),)
-        )
+        constants = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(rows),))
         table = pl.DataFrame(
             {
                 "outcome": np.repeat(np.arange(len(rows)), len(names) + 1),
@@ -239,17 +224,11 @@ def _sklearn_draft(
     else:
         barn, what = "g", "Machine-learning models are outside the model of statbarns"
     reason = f"{what}: a {kind} is for a human to judge."
-    settings = (
-        {name: str(value) for name, value in model.get_params().items()}
-        if hasattr(model, "get_params")
-        else {}
-    )
-    table = pl.DataFrame({"setting": list(settings), "value": list(settings.values())})
-    findings = [
-        Finding("not covered", barn, "review", reason),
-        *structure_findings(model, regressors, outcome, policy),
-    ]
-    return Draft(kind, {"settings": table}, CheckResult(findings), result=model)
+    settings = model.get_params() if hasattr(model, "get_params") else {}
+    table = pl.DataFrame({"setting": list(settings), "value": [str(value) for value in settings.values()]})
+    open_question = Finding("not covered", barn, "review", reason)
+    checked = CheckResult([open_question, *structure_findings(model, regressors, outcome, policy)])
+    return Draft(kind, {"settings": table}, checked, result=model)
 
 
 def _weights(model: Any, records: int) -> Floats | None:
@@ -311,20 +290,13 @@ def _frame(
         )
     extra = _option_columns(data, options)
     wanted = dict.fromkeys([*used, *extra, *(where or {}), *([subject] if subject else [])])
-    rows = collect(data, list(wanted))
-    for name, allowed in (where or {}).items():
-        many = list(allowed) if isinstance(allowed, list | tuple | set) else [allowed]
-        rows = rows.filter(pl.col(name).is_in(many))
+    rows = fitting(collect(data, list(wanted)), where)
     who = rows[subject].to_numpy() if subject else None
     return rows.to_pandas(), who
 
 
 def _option_columns(data: Microdata, options: Mapping[str, Any] | None) -> list[str]:
     return [value for value in (options or {}).values() if isinstance(value, str) and value in data.schema]
-
-
-def _used(kept: Any, frame: Any) -> float:
-    return float(len(frame) if isinstance(kept, slice) else np.asarray(kept).sum())
 
 
 def _kept(model: Any, frame: Any) -> Any:

@@ -15,10 +15,9 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.errors import ColumnError, InputError, refuse_too_many_cells, unknown_name
-from discreet.engine import collect, scan
+from discreet.core.errors import InputError, need_known, refuse_too_many_cells
+from discreet.engine import collect, declared_levels, scan
 from discreet.microdata import Microdata
 from discreet.outputs.checks.total_checks import CellSums, has_few_values
 from discreet.outputs.question import Question, is_category, let_in, recoded
@@ -61,9 +60,7 @@ class Cells:
         """
         flags = np.zeros(self.shape, dtype=bool)
         for description in declared:
-            for name in description:
-                if name not in self.by:
-                    raise ColumnError(unknown_name(name, self.by, what="dimension of the table"))
+            need_known(description, self.by, what="dimension of the table")
             fits = np.ones(self.shape, dtype=bool)
             for axis, name in enumerate(self.by):
                 if name not in description:
@@ -152,13 +149,19 @@ def _few_values(
     if lowest is None or not has_few_values(distinct, int(base["known"].sum())):
         return None
 
-    def off(test: nw.Expr) -> Integers:
-        number = nw.len() if question.subject is None else nw.col("p").n_unique()
-        table = collect(known.filter(test).group_by(*keys).agg(number.cast(nw.Int64).alias("n")))
-        laid: Integers = _laid(table["n"], _places(table, levels, keys))
-        return laid
+    above, below = (
+        _people_in(known.filter(test), keys, question, levels) for test in (x > lowest, x < highest)
+    )
+    return FewValues(distinct, above, below)
 
-    return FewValues(distinct, off(x > lowest), off(x < highest))
+
+def _people_in(
+    rows: nw.LazyFrame[Any], keys: list[str], question: Question, levels: tuple[tuple[Any, ...], ...]
+) -> Integers:
+    number = nw.len() if question.subject is None else nw.col("p").n_unique()
+    table = collect(rows.group_by(*keys).agg(number.cast(nw.Int64).alias("n")))
+    laid: Integers = _laid(table["n"], _places(table, levels, keys))
+    return laid
 
 
 def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells) -> Integers:
@@ -167,10 +170,7 @@ def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells
     rows = rows.filter(~nw.col("x").is_null())
     extreme = nw.col("x").min() if which == "minimum" else nw.col("x").max()
     held = rows.filter(nw.col("x") == extreme.over(*keys))
-    number = nw.len() if question.subject is None else nw.col("p").n_unique()
-    table = collect(held.group_by(*keys).agg(number.cast(nw.Int64).alias("ties")))
-    shared: Integers = _laid(table["ties"], _places(table, cells.levels, keys))
-    return shared
+    return _people_in(held, keys, question, cells.levels)
 
 
 def records_of(data: Microdata, question: Question) -> pl.DataFrame:
@@ -215,23 +215,16 @@ def _rows(data: Microdata, question: Question) -> tuple[nw.LazyFrame[Any], list[
     filters = {f"f{i}": name for i, name in enumerate(question.where)}
     extra = {"x": question.value, "p": question.subject, "w": question.weight}
     needed = {f"k{i}": name for i, name in enumerate(question.known)}
-    used = {
-        **names,
-        **filters,
-        **needed,
-        **{short: name for short, name in extra.items() if name is not None},
-    }
+    asked = {short: name for short, name in extra.items() if name is not None}
+    used = {**names, **filters, **needed, **asked}
     rows = scan(data, used or {"any": data.columns[0]})
     if needed:
         rows = rows.filter(*(~nw.col(short).is_null() for short in needed))
     for short, name in filters.items():
         rows = rows.filter(let_in(short, question.where[name]))
-    changes = []
-    for short, name in names.items():
-        if is_category(data.schema[name]):
-            changes.append(nw.col(short).cast(nw.String))
-    if changes:
-        rows = rows.with_columns(*changes)
+    categories = [short for short, name in names.items() if is_category(data.schema[name])]
+    if categories:
+        rows = rows.with_columns(nw.col(*categories).cast(nw.String))
     for short, name in names.items():
         if question.recode.get(name):
             rows = rows.with_columns(recoded(short, question.recode[name]))
@@ -246,8 +239,7 @@ def _rows(data: Microdata, question: Question) -> tuple[nw.LazyFrame[Any], list[
         rows = rows.with_columns(number.alias("x"))
     keys = list(names) or ["d"]
     rows = rows if names else rows.with_columns(nw.lit(0).alias("d"))
-    kept = [*keys, *(short for short, name in extra.items() if name is not None)]
-    return rows.select(*kept), keys
+    return rows.select(*keys, *asked), keys
 
 
 def _row_sums(question: Question) -> list[nw.Expr]:
@@ -319,7 +311,7 @@ def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[t
         plain = seen.drop_nulls().sort().to_list()
         declared = list(question.levels.get(name, ()))
         if not declared and not question.recode.get(name):
-            declared = engine.declared_levels(data, name)
+            declared = declared_levels(data, name)
         levels = [*declared, *(level for level in plain if level not in declared)]
         found.append(tuple(levels + ([None] if seen.null_count() else [])))
         if not found[-1]:
@@ -353,10 +345,8 @@ def _laid(column: pl.Series, place: tuple[Any, ...], empty: float | int = 0) -> 
     at, shape = place
     is_float = isinstance(empty, float)
     table = np.full(shape, empty, dtype=np.float64 if is_float else np.int64)
-    numbers = (
-        column.cast(pl.Float64).to_numpy() if is_float else column.fill_null(0).cast(pl.Int64).to_numpy()
-    )
-    table[at] = numbers
+    numbers = column.cast(pl.Float64) if is_float else column.fill_null(0).cast(pl.Int64)
+    table[at] = numbers.to_numpy()
     return table
 
 
@@ -397,25 +387,34 @@ def entered(
     counts = found.people.astype(np.float64)
     if hidden:
         counts.reshape(-1)[list(hidden)] = np.nan
-    columns = tuple(dict.fromkeys((*question.columns(), *question.known)))
+    counts = counts if question.by else counts.reshape(())
+    adds_up = additive and question.subject is None
+    entry = registered(statistic, data, question, found.levels, counts, adds_up=adds_up, additive=additive)
+    return replace(entry, question=replace(question, weight=None))
+
+
+def registered(
+    kind: str,
+    data: Microdata,
+    question: Question,
+    levels: tuple[tuple[Any, ...], ...],
+    counts: Floats,
+    **about: Any,
+) -> Registered:
+    """Enter a statistic whose people were counted already; ``about`` are further fields of the entry."""
     return Registered(
-        statistic,
-        population(data, columns),
+        kind,
+        population(data, (*question.columns(), *question.known)),
         question.where,
         question.by,
-        found.levels,
-        counts if question.by else counts.reshape(()),
-        adds_up=additive and question.subject is None,
-        additive=additive,
-        statistic=statistic,
-        variables=question.measured(),
-        question=replace(question, weight=None),
-        data=data,
+        levels,
+        counts,
+        **{"statistic": kind, "variables": question.measured(), "question": question, "data": data, **about},
     )
 
 
 def entered_people(people: Sequence[float]) -> tuple[Registered, ...]:
-    """Enter what a file made elsewhere tells of the people behind it: their number, for each of its models.
+    """Enter how many people stand behind a file that was made elsewhere, for each of its models.
 
     Examples
     --------

@@ -13,7 +13,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ import polars as pl
 from discreet._version import __version__
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files import atomic
-from discreet.core.files.atomic import replacing
 from discreet.core.files.untrusted import parsed_json
 from discreet.io.delimited import guarded
 from discreet.outputs.check_results import Finding, Status, worst
@@ -117,13 +116,11 @@ class Package:
 
     def tables(self, name: str) -> dict[str, pl.DataFrame]:
         """Read the tables of an output."""
-        found = {}
-        for file in self[name]["files"]:
-            if file["name"].lower().endswith(".csv") and file.get("role", "table") != "flags":
-                found[file["name"]] = pl.read_csv(
-                    io.BytesIO(self.files[file["name"]]), infer_schema_length=None
-                )
-        return found
+        return {
+            file["name"]: pl.read_csv(io.BytesIO(self.files[file["name"]]), infer_schema_length=None)
+            for file in self[name]["files"]
+            if file["name"].lower().endswith(".csv") and file.get("role", "table") != "flags"
+        }
 
     def __str__(self) -> str:
         who = " ".join(str(self.about.get(name) or "") for name in ("researcher", "project")).strip()
@@ -146,7 +143,7 @@ def write_package(session: Recorder, target: Path, *, overwrite: bool = False) -
     files = _session_files(session)
     if target.suffix.lower() == ".zip":
         with (
-            replacing(target, overwrite=overwrite) as unfinished,
+            atomic.replacing(target, overwrite=overwrite) as unfinished,
             zipfile.ZipFile(unfinished, "w") as archive,
         ):
             for name, content in files.items():
@@ -364,11 +361,15 @@ def borne_out(
             continue
         checked = judged(grids, policy, are_counts=counts, named_only=not counts)
         found += [finding for finding in checked if finding.status == "fail" and finding.check in _SEEN]
-    if not found:
-        return output
     said = [
-        Finding(f.check, f.barn, "fail", f"The table itself says: {f.reason}", places=f.places).to_dict()
-        for f in found
+        Finding(f.check, f.barn, "fail", f"The table itself says: {f.reason}", places=f.places) for f in found
     ]
-    findings = [*output["findings"], *said]
+    return with_findings(output, said)
+
+
+def with_findings(output: Mapping[str, Any], more: Sequence[Finding]) -> Mapping[str, Any]:
+    """Return an output of a package with further findings."""
+    if not more:
+        return output
+    findings = [*output["findings"], *(finding.to_dict() for finding in more)]
     return {**output, "findings": findings, "status": worst(finding["status"] for finding in findings)}

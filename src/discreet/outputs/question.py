@@ -8,8 +8,9 @@ from functools import reduce
 from typing import Any
 
 import narwhals as nw
+import polars as pl
 
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 
@@ -71,9 +72,7 @@ class Question:
 
     def check(self, data: Microdata) -> None:
         """Refuse columns that are not there or cannot be summed."""
-        for name in (*self.columns(), *self.known):
-            if name not in data.schema:
-                raise ColumnError(unknown_name(name, data.columns))
+        need_known((*self.columns(), *self.known), data.columns)
         if len(set(self.by)) < len(self.by):
             raise ParameterError("A dimension of the table is named twice. Name each once.")
         for number in (self.value, self.weight):
@@ -90,6 +89,14 @@ def let_in(column: str, wanted: Any) -> nw.Expr:
     known = [value for value in values if value is not None]
     test = nw.col(column).is_in(known) & ~nw.col(column).is_null()
     return test | nw.col(column).is_null() if None in values else test
+
+
+def fitting(rows: pl.DataFrame, where: Where | None) -> pl.DataFrame:
+    """Keep the rows in memory that a filter lets in."""
+    for name, wanted in (where or {}).items():
+        many = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
+        rows = rows.filter(pl.col(name).is_in(many))
+    return rows
 
 
 def recoded(column: str, changes: Mapping[Any, Any], source: nw.Expr | None = None) -> nw.Expr:

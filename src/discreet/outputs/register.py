@@ -9,7 +9,7 @@ the data are at hand, by counts where they are not.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -78,20 +78,23 @@ class Registered:
     def margin(self, by: Sequence[str]) -> dict[tuple[str, ...], float]:
         """Return the counts on some of the dimensions, by the texts of their levels."""
         others = tuple(axis for axis, name in enumerate(self.by) if name not in by)
-        order = [axis for axis in range(len(self.by)) if axis not in others]
-        names = [self.by[axis] for axis in order]
+        order = [axis for axis, name in enumerate(self.by) if name in by]
         table = np.asarray(self.counts, dtype=np.float64).reshape(tuple(len(known) for known in self.levels))
         hidden = np.isnan(table)
         sums = np.nansum(table, axis=others) if others else np.where(hidden, np.nan, table)
         found = {}
         for place in np.ndindex(*(len(self.levels[axis]) for axis in order)):
-            texts = {
-                name: str(self.levels[axis][i]) for name, axis, i in zip(names, order, place, strict=True)
-            }
+            texts = {self.by[axis]: str(self.levels[axis][i]) for axis, i in zip(order, place, strict=True)}
             number = float(sums[place]) if place else float(sums)
             if not np.isnan(number):
                 found[tuple(texts[name] for name in by)] = number
         return found
+
+    def along(self, axes: Sequence[int], counts: Floats) -> Registered:
+        """Return the entry of the same statistic along some of its dimensions only."""
+        by, levels = tuple(self.by[a] for a in axes), tuple(self.levels[a] for a in axes)
+        question = None if self.question is None else replace(self.question, by=by)
+        return replace(self, by=by, levels=levels, counts=counts, question=question)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry, ready for JSON."""
@@ -181,11 +184,8 @@ class OutputRegister:
         """
         if threshold < 1:
             raise ParameterError("threshold must be 1 or more.")
-        found: list[Finding] = []
-        for earlier in self._entries:
-            if earlier.name != new.name and earlier.name not in without:
-                found += _compared(new, earlier, threshold, barn)
-        return found
+        others = (entry for entry in self._entries if entry.name not in (new.name, *without))
+        return [finding for other in others for finding in _compared(new, other, threshold, barn)]
 
 
 def _compared(new: Registered, earlier: Registered, threshold: int, barn: str) -> list[Finding]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known, unknown_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import Finding
@@ -71,13 +71,9 @@ def correlate(
         for other in columns[:place]
         if one != other
     ]
-    return Draft(
-        "correlation",
-        {"correlation": table},
-        checked,
-        entries=tuple(_once(entries)),
-        variables=tuple(columns),
-    )
+    # One entry for each number of people: the first of those with as many.
+    once = tuple({entry.people: entry for entry in reversed(entries)}.values())
+    return Draft("correlation", {"correlation": table}, checked, entries=once, variables=tuple(columns))
 
 
 def _rare(frame: pl.DataFrame, owner: pl.Series | None, policy: OutputPolicy) -> list[Finding]:
@@ -96,11 +92,6 @@ def _rare(frame: pl.DataFrame, owner: pl.Series | None, policy: OutputPolicy) ->
         "a correlation says something about those few."
     )
     return [Finding("identified by few", "g", "review", reason)]
-
-
-def _once(entries: Sequence[Registered]) -> list[Registered]:
-    """Keep one of the pairs that have the same number of people: where nobody misses a value they are the same."""
-    return list({entry.people: entry for entry in reversed(entries)}.values())
 
 
 def _distinct(known: pl.Series, owner: pl.Series | None) -> int:
@@ -161,9 +152,7 @@ def significance_table(
     if kind not in known:
         raise ParameterError(unknown_name(kind, known, what="test"))
     test = known[kind]
-    for name in columns:
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
+    need_known(columns, data.columns)
     read = [*columns, *([subject] if subject is not None and subject not in columns else [])]
     frame = collect(data, read).drop_nulls(list(columns))
     samples, counts = _samples(test, frame, list(columns))
@@ -171,7 +160,9 @@ def significance_table(
         counts = _owners(test, frame, list(columns), subject)
     if not samples or min(len(sample) for sample in samples) == 0:
         raise ParameterError("A group of the test has no records. Check the columns.")
-    statistic, p_value = _outcome(test.run(*samples))
+    found = test.run(*samples)
+    statistic = float(found.statistic if hasattr(found, "statistic") else found[0])
+    p_value = float(found.pvalue if hasattr(found, "pvalue") else found[1])
     lost = sum(counts.shape) - 1 if test.takes == "table" else counts.size
     # Somebody in two groups is one person still.
     behind = float(counts.sum()) if subject is None else float(frame[subject].n_unique())
@@ -248,16 +239,8 @@ def _owners(test: Procedure, frame: pl.DataFrame, columns: list[str], subject: s
     return count_cells(Microdata(frame), Question(by, subject=subject)).people.astype(np.float64)
 
 
-def _outcome(found: Any) -> tuple[float, float]:
-    return float(found[0] if not hasattr(found, "statistic") else found.statistic), float(
-        found[1] if not hasattr(found, "pvalue") else found.pvalue
-    )
-
-
 def _numbers(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
-    for name in columns:
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
+    need_known(columns, data.columns)
     frame = collect(data, list(dict.fromkeys(columns)))
     for name in columns:
         if not (frame.schema[name].is_numeric() or frame.schema[name] == pl.Boolean):

@@ -61,7 +61,7 @@ def review(
     wait
         Whether to serve until interrupted (Ctrl+C); else return at once, and ``close()`` ends it.
     announce
-        What is told the address.
+        The function that is called with the address.
     """
     if not 0 <= port <= 65535:
         raise ParameterError("port must lie between 0 (any free one) and 65535.")
@@ -335,7 +335,24 @@ def append_decision(
     if not note.strip():
         _require_reason(decision, known.get("status"))
     with _alone(file):
-        return _append(file, output, decision, checker, note, known, now)
+        before = read_decisions(file)
+        verify_register(file)
+        moment = now or datetime.datetime.now(datetime.UTC)
+        entry = {
+            "number": len(before) + 1,
+            "time": moment.isoformat(timespec="seconds"),
+            "output": output,
+            "decision": decision,
+            "checker": checker.strip(),
+            "note": note.strip(),
+            **known,
+            "before": before[-1]["hash"] if before else _START,
+            "keyed": _key() is not None,
+        }
+        entry["hash"] = _hash(entry)
+        # One write of one line at the end: a crash leaves the earlier lines as they were.
+        append_line(file, json.dumps(entry, ensure_ascii=False, sort_keys=True))
+        return entry
 
 
 def _require_reason(decision: str, status: object) -> None:
@@ -354,41 +371,10 @@ def _require_reason(decision: str, status: object) -> None:
 
 def _status_beside(register: Path, output: str) -> str | None:
     """Read the status of an output from the package that the register belongs to; None where there is none."""
-    from discreet.outputs.package import Package
-
     package = register.with_name(register.name.removesuffix(REGISTER_ENDING))
     if package == register or not package.exists():
         return None
     return str(Package.load(package)[output]["status"])
-
-
-def _append(  # noqa: PLR0917
-    file: Path,
-    output: str,
-    decision: str,
-    checker: str,
-    note: str,
-    about: Mapping[str, Any] | None,
-    now: datetime.datetime | None,
-) -> dict[str, Any]:
-    known = read_decisions(file)
-    verify_register(file)
-    moment = now or datetime.datetime.now(datetime.UTC)
-    entry = {
-        "number": len(known) + 1,
-        "time": moment.isoformat(timespec="seconds"),
-        "output": output,
-        "decision": decision,
-        "checker": checker.strip(),
-        "note": note.strip(),
-        **dict(about or {}),
-        "before": known[-1]["hash"] if known else _START,
-    }
-    entry["keyed"] = _key() is not None
-    entry["hash"] = _hash(entry)
-    # One write of one line at the end: a crash leaves the earlier lines as they were.
-    append_line(file, json.dumps(entry, ensure_ascii=False, sort_keys=True))
-    return entry
 
 
 @contextlib.contextmanager

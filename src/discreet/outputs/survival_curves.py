@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.wording import type_name
 from discreet.engine import collect
 from discreet.microdata import Microdata
@@ -30,7 +30,7 @@ from discreet.outputs.output import Draft, text
 from discreet.outputs.output_cells import entered
 from discreet.outputs.output_differencing import bin_labels
 from discreet.outputs.output_policy import OutputPolicy
-from discreet.outputs.question import Question, Where
+from discreet.outputs.question import Question, Where, fitting
 from discreet.outputs.register import Registered
 
 
@@ -252,26 +252,21 @@ def survival_table(
 
     With ``subject`` the people are judged, not the spells: somebody who fell ill twice is one of those who did.
     """
-    if mitigate is not None:
-        require_mitigation(mitigate, ["f"], _OFFERED)
+    require_mitigation(mitigate, ["f"], _OFFERED)
     columns = [name for name in (time, event, by, subject) if name is not None]
-    for name in (*columns, *(where or {})):
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
+    need_known((*columns, *(where or {})), data.columns)
     for name, what in ((time, "time, a number"), (event, "event, true or false (or 1 and 0)")):
         if not (data.schema[name].is_numeric() or data.schema[name] == nw.Boolean):
             raise ColumnError(
                 f"Column '{name}' is {type_name(data.schema[name])}; a survival curve needs there the {what}."
             )
-    rows = collect(data, list(dict.fromkeys([*columns, *(where or {})])))
-    for name, wanted in (where or {}).items():
-        many = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
-        rows = rows.filter(pl.col(name).is_in(many))
+    rows = fitting(collect(data, list(dict.fromkeys([*columns, *(where or {})]))), where)
     known = rows.drop_nulls([time, event])
     notes = []
     if known.height < rows.height:
         notes.append(f"{rows.height - known.height:,} of {rows.height:,} records have no time or event.")
-    level_of = {} if by is None else {text(v): v for v in _values(known, by)}
+    levels = [] if by is None else known[by].unique().sort(nulls_last=True).to_list()
+    level_of = {text(level): level for level in levels}
     parts = (
         {"": known}
         if by is None
@@ -292,8 +287,7 @@ def survival_table(
     for label, part in parts.items():
         curve = raw[label]
         shown = _shown(curve, policy, mitigate, show_counts)
-        judged = curve if shown is None else grouped(curve, shown)
-        curve = judged
+        judged = curve = curve if shown is None else grouped(curve, shown)
         if subject is not None:
             judged = _in_people(part, time, event, subject, raw[label], shown)
         found = check_survival(judged, policy, counts=show_counts)
@@ -386,7 +380,3 @@ def _frame(curve: SurvivalCurve, label: str, by: str | None, show_counts: bool) 
     return pl.DataFrame(
         {**frame, "time": curve.times, **counts, "survival": curve.survival}, schema_overrides=schema
     )
-
-
-def _values(rows: pl.DataFrame, by: str) -> list[object]:
-    return rows[by].unique().sort(nulls_last=True).to_list()

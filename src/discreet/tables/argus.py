@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.core.arrays import Array
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.files.atomic import replacing
 from discreet.core.files.inputs import note_read
@@ -113,8 +114,12 @@ def write_hierarchy(
     else:
         rows = hierarchy.table().rows()
         paths = [tuple(str(label) for label in reversed(row[:-1])) for row in rows]
+    return _write(path, "".join(f"{line}\n" for line in _written(paths, lead)))
+
+
+def _write(path: str | Path, text: str) -> Path:
     with replacing(path) as unfinished:
-        unfinished.write_text("".join(f"{line}\n" for line in _written(paths, lead)), encoding="utf-8")
+        unfinished.write_text(text, encoding="utf-8")
     return Path(path)
 
 
@@ -199,9 +204,7 @@ def write_codelist(labels: Mapping[str, str], path: str | Path) -> Path:
         if "," in code or "\n" in code or "\n" in labels[code]:
             raise InputError("A code in a code list cannot hold a comma or a line break. Recode it first.")
     lines = (f'{code},"{label}"\n' if "," in label else f"{code},{label}\n" for code, label in labels.items())
-    with replacing(path) as unfinished:
-        unfinished.write_text("".join(lines), encoding="utf-8")
-    return Path(path)
+    return _write(path, "".join(lines))
 
 
 # A-priori files (``.hst``): what is known of single cells before the rules are applied.
@@ -297,9 +300,7 @@ def write_apriori(known: pl.DataFrame, path: str | Path, *, separator: str = ","
         if any(separator in entry for entry in entries):
             raise ParameterError("A code holds the separator. Choose another separator.")
         lines.append(separator.join(entries) + "\n")
-    with replacing(path) as unfinished:
-        unfinished.write_text("".join(lines), encoding="utf-8")
-    return Path(path)
+    return _write(path, "".join(lines))
 
 
 def apply_apriori(table: Table, known: pl.DataFrame) -> Table:
@@ -310,17 +311,11 @@ def apply_apriori(table: Table, known: pl.DataFrame) -> Table:
     """
     cells = table.cells
     on = list(table.dimensions)
-    primary = (
-        cells["primary"].to_numpy().copy()
-        if "primary" in cells.columns
-        else np.zeros(cells.height, dtype=bool)
-    )
+    primary = _column(table, "primary", False)
     rule = cells["rule"].to_list() if "rule" in cells.columns else [None] * cells.height
     forced = np.zeros(cells.height, dtype=bool)
-    cost = cells["cost"].to_numpy().copy() if "cost" in cells.columns else np.abs(table.values.astype(float))
-    protection = (
-        cells["protection"].to_numpy().copy() if "protection" in cells.columns else np.zeros(cells.height)
-    )
+    cost = _column(table, "cost", np.abs(table.values.astype(float)))
+    protection = _column(table, "protection", 0.0)
     for status in _MORE:
         wanted = known.filter(pl.col("status") == status)
         if wanted.is_empty():
@@ -396,9 +391,8 @@ def jj_of(table: Table) -> JJ:
     cells = table.cells
     value = table.values.astype(np.float64)
     size = np.abs(value)
-    unsafe = _flags(table, "primary")
-    fixed = _flags(table, "forced")
-    protection = cells["protection"].to_numpy() if "protection" in cells.columns else np.zeros(len(value))
+    unsafe, fixed = (_column(table, name, False).astype(bool) for name in ("primary", "forced"))
+    protection = _column(table, "protection", 0.0)
     most = float(size.max(initial=0.0))
     frame = pl.DataFrame(
         {
@@ -431,9 +425,7 @@ def write_jj(table: Table | JJ, path: str | Path) -> Path:
         here = range(starts[row], starts[row + 1])
         parts = " ".join(f"{indices[at]} ({entries[at]:d})" for at in here)
         lines.append(f"{_number(right)} {len(here)} : {parts}")
-    with replacing(path) as unfinished:
-        unfinished.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return Path(path)
+    return _write(path, "\n".join(lines) + "\n")
 
 
 def read_jj(path: str | Path) -> JJ:
@@ -494,7 +486,8 @@ def _number(number: float) -> str:
     return str(int(number)) if number == int(number) and abs(number) < 2**53 else repr(float(number))
 
 
-def _flags(table: Table, column: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    if column not in table.cells.columns:
-        return np.zeros(table.cells.height, dtype=bool)
-    return table.cells[column].to_numpy().astype(bool)
+def _column(table: Table, name: str, otherwise: Any) -> Array:
+    """Return a column of the cells that may be changed; a value for each where it is not there."""
+    if name in table.cells.columns:
+        return table.cells[name].to_numpy().copy()
+    return np.full(table.cells.height, otherwise)

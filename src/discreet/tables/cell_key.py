@@ -452,14 +452,11 @@ def _walked(slopes: Floats, step: Floats, features: Floats) -> Floats:
 def _check_feasible(support: Floats, variance: float, what: str, way_out: str) -> None:
     """Mean 0 needs values on both sides; the variance lies between what the nearest and the farthest pairs give."""
     below, above = support[support < 0], support[support > 0]
-    least = (
-        0.0
-        if (support == 0).any()
-        else float(-below.max() * above.min())
-        if len(below) and len(above)
-        else np.inf
-    )
-    most = float(-below.min() * above.max()) if len(below) and len(above) else 0.0
+    least, most = np.inf, 0.0
+    if len(below) and len(above):
+        least, most = float(-below.max() * above.min()), float(-below.min() * above.max())
+    if (support == 0).any():
+        least = 0.0
     if not least < variance < most:
         raise ParameterError(
             f"Noise of mean 0 for {what} can have a variance between {least:g} and {most:g}, not {variance:g}. Choose "

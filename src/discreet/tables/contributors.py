@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
 import numpy as np
@@ -17,22 +17,11 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 from discreet.numerics.dominance import Contributions, Negative, Weighting
-from discreet.tables.dimension import MISSING
+from discreet.tables import table_counting
 from discreet.tables.table_cells import published_cells
-from discreet.tables.table_counting import (
-    check_columns,
-    contributors_by_cell,
-    entries_by_contributor,
-    entries_needed,
-    inner_cells,
-    largest_by_cell,
-    largest_entries,
-    smallest_weight,
-)
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -54,7 +43,7 @@ class Contributing:
         """The same records, counted by another column; as they are without one."""
         if contributor is None or contributor == self.contributor:
             return self
-        check_columns(self.data, [contributor], "contributor")
+        table_counting.check_columns(self.data, [contributor], "contributor")
         made: Contributing = self.memory.setdefault(
             ("by", contributor), Contributing(self.data, contributor, self.weight)
         )
@@ -62,7 +51,7 @@ class Contributing:
 
     def where(self, column: str, values: Sequence[Any], *, keep: bool = True) -> Contributing:
         """Only the records whose column has one of the values (or, with ``keep=False``, none of them)."""
-        check_columns(self.data, [column], "the rule")
+        table_counting.check_columns(self.data, [column], "the rule")
         dtype = self.data.schema[column]
         # Polars compares numbers only with numbers of the same type.
         as_told = nw.col(column).cast(nw.Float64) if dtype.is_numeric() else nw.col(column)
@@ -74,11 +63,11 @@ class Contributing:
     def numbers(self, table: Table) -> Integers:
         """The number of distinct contributors of every published cell; records, where no column names them."""
         if self.contributor is None:
-            raw = inner_cells(self.data, table.dimensions, [], weight=None, count=None)
+            raw = table_counting.inner_cells(self.data, table.dimensions, [], weight=None, count=None)
             sizes = _rolled(raw.rename({"count": "value"}), table, (), _added)
             return _aligned(sizes["cell"], sizes["value"], table.cells.height).astype(np.int64)
         if engine.is_lazy(self.data):
-            counted = contributors_by_cell(self.data, table, self.contributor)
+            counted = table_counting.contributors_by_cell(self.data, table, self.contributor)
         else:
             found = self._of_contributors(table, None)
             counted = found.group_by("cell").agg(pl.len().cast(pl.Int64).alias("many"))
@@ -109,7 +98,7 @@ class Contributing:
         at = ("in place", measure, table.formula, n)
         if at not in self.memory:
             assert self.contributor is not None
-            self.memory[at] = largest_by_cell(
+            self.memory[at] = table_counting.largest_by_cell(
                 self.data, table, self.contributor, measure, weight=self.weight, n=n
             )
         kept, totals, below = self.memory[at]
@@ -123,15 +112,14 @@ class Contributing:
         at = ("contributors", measure, table.formula)
         if at not in self.memory:
             assert self.contributor is not None
-            entries = entries_by_contributor(
+            entries = table_counting.entries_by_contributor(
                 self.data, table.dimensions, self.contributor, measure, weight=self.weight
             )
             who = entries["contributor"].rank("dense").cast(pl.Int64).fill_null(0)
             alone = np.arange(1, entries.height + 1, dtype=np.int64)
             who = pl.select(pl.when(who > 0).then(who).otherwise(-pl.Series(alone))).to_series()
             self.memory[at] = _rolled(entries.with_columns(who=who), table, ("who",), _added)
-        found: pl.DataFrame = self.memory[at]
-        return found
+        return cast(pl.DataFrame, self.memory[at])
 
     def _of_records(
         self,
@@ -148,8 +136,10 @@ class Contributing:
             self._refuse_negative(measure, negative)
             data, weight = self.data, self.weight
             expand = weight is not None and weighting == "expand"
-            most = entries_needed(n, smallest_weight(data, weight) if weight and expand else 1.0)
-            entries = largest_entries(
+            most = table_counting.entries_needed(
+                n, table_counting.smallest_weight(data, weight) if weight and expand else 1.0
+            )
+            entries = table_counting.largest_entries(
                 data,
                 table.dimensions,
                 measure,
@@ -161,13 +151,12 @@ class Contributing:
             kept = _rolled(entries, table, ("weight",), partial(_largest, n=n, expand=expand))
             totals = np.zeros(table.cells.height) if alone else self._totals(table, measure, negative)
             self.memory[at] = _with_rest(kept, totals, table, whole=not expand)
-        found: Contributions = self.memory[at]
-        return found
+        return cast(Contributions, self.memory[at])
 
     def _totals(self, table: Table, measure: str, negative: Negative) -> Floats:
         if negative == "refuse":
             return table.cells[measure].cast(pl.Float64).to_numpy()
-        raw = inner_cells(
+        raw = table_counting.inner_cells(
             self.data, table.dimensions, [measure], weight=self.weight, count=None, absolute=True
         ).rename({"m0": "value"})
         sizes = _rolled(
@@ -246,9 +235,7 @@ def _leaf_places(entries: pl.DataFrame, table: Table) -> tuple[Mapping[str, Inte
     known = np.ones(entries.height, dtype=bool)
     for i, name in enumerate(table.dimensions):
         leaves = pl.Series(table.hierarchy[name].leaves, dtype=pl.String)
-        values = entries[f"k{i}"]
-        texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-        places = texts.fill_null(MISSING).replace_strict(
+        places = table_counting.code_texts(entries[f"k{i}"]).replace_strict(
             leaves, pl.Series(np.arange(len(leaves)), dtype=pl.Int64), default=-1, return_dtype=pl.Int64
         )
         found[name] = places.to_numpy()

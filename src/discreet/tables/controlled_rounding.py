@@ -25,13 +25,12 @@ from discreet.dp.entropy import Stream
 from discreet.tables.random_rounding import NO_GUARANTEE
 from discreet.tables.record_keys import drawn_for_cells
 from discreet.tables.table_cells import MOST_SOLVED, equations, need_few_cells
-from discreet.tables.table_protection import TableChange, TableProtection
+from discreet.tables.table_protection import TableChange, TableProtection, on_inner_cells
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
 
 
-METHODS = ("nearest", "unbiased")
 _WHOLE = 1e-9
 _MOST_STEPS = 8
 _MOST_DRAWN = 3000
@@ -101,13 +100,14 @@ class ControlledRounding(TableProtection):
         cells: dict[str, npt.NDArray[np.generic]] = {}
         figures: dict[str, Any] = {}
         stream = self._stream(table, stream)
-        for name in _columns(table):
+        counted = [] if table.measures or table.weight else ["count"]
+        for name in dict.fromkeys([table.value, *table.measures, *counted]):
             values = table.cells[name].cast(pl.Float64).to_numpy()
-            found = self._rounded(table, values, stream("cells", name))
+            made, told = self._rounded(table, values, stream("cells", name))
             whole = table.cells[name].dtype.is_integer()
-            cells[name] = found.values.astype(np.int64) if whole else found.values
+            cells[name] = made.astype(np.int64) if whole else made
             if name == table.value:
-                figures = found.figures
+                figures = told
         if figures.get("beyond"):
             text = (
                 f"No rounding to adjacent multiples of {self.base} keeps all sums; {figures['beyond']:,} cells moved "
@@ -125,12 +125,8 @@ class ControlledRounding(TableProtection):
             "All cells were rounded together: in another table, or with another seed, the same cell may be rounded "
             "differently, and the two can be averaged. Publish a cell once."
         )
-        place = {key: at for at, key in enumerate(table.keys)}
-        at = np.array(
-            [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()], dtype=np.int64
-        )
         inner = {
-            name: np.where(at >= 0, np.asarray(values, dtype=np.float64)[at], np.nan)
+            name: on_inner_cells(table, np.asarray(values, dtype=np.float64), np.nan)
             for name, values in cells.items()
         }
         return TableChange(cells, inner, tuple(notes), figures, why_none=NO_GUARANTEE)
@@ -146,7 +142,9 @@ class ControlledRounding(TableProtection):
         )
         return Stream(int.from_bytes(digest[:8], "big"), self.name)
 
-    def _rounded(self, table: Table, values: Floats, rng: np.random.Generator) -> _Found:
+    def _rounded(
+        self, table: Table, values: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, dict[str, Any]]:
         sums = _holding(table, values)
         below = np.floor(values / self.base + _WHOLE)
         rest = values / self.base - below
@@ -155,11 +153,11 @@ class ControlledRounding(TableProtection):
         # Where the draw gets stuck the program goes on from there, so that cells stay nearly right on average.
         goal = _drawn(sums, below, rest, rng) if exactly else rest
         if exactly and (goal == np.rint(goal)).all():
-            return _Found.of(self.base, below, rest, goal, values, unbiased=True, proved=True)
+            return self._steps_taken(below, rest, goal, values, unbiased=True, proved=True)
         for reach in range(_MOST_STEPS):
             answer = _programmed(sums, below, rest, goal, reach=reach, time_limit=self.time_limit)
             if answer is not None:
-                return _Found.of(self.base, below, rest, answer[0], values, unbiased=False, proved=answer[1])
+                return self._steps_taken(below, rest, answer[0], values, unbiased=False, proved=answer[1])
             if self.restricted:
                 raise ParameterError(
                     f"No rounding to adjacent multiples of {self.base} keeps all sums of this table. Use "
@@ -171,34 +169,20 @@ class ControlledRounding(TableProtection):
             "fewer cells at once."
         )
 
-
-@dataclass(frozen=True)
-class _Found:
-    values: Floats
-    figures: dict[str, Any]
-
-    @staticmethod
-    def of(
-        base: int, below: Floats, rest: Floats, steps: Floats, values: Floats, *, unbiased: bool, proved: bool
-    ) -> _Found:
-        made = base * (below + steps)
+    def _steps_taken(
+        self, below: Floats, rest: Floats, steps: Floats, values: Floats, *, unbiased: bool, proved: bool
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Return the rounded values, and in figures how far they lie from the true ones."""
+        made = self.base * (below + steps)
         beyond = (steps < 0) | (steps > np.where(rest > 0, 1, 0))
-        return _Found(
-            made,
-            {
-                "rounded": int((rest > 0).sum()),
-                "beyond": int(beyond.sum()),
-                "deviation": float(np.abs(made - values).sum()),
-                "largest_deviation": float(np.abs(made - values).max(initial=0.0)),
-                "unbiased": unbiased,
-                "proved_optimal": proved,
-            },
-        )
-
-
-def _columns(table: Table) -> list[str]:
-    names = [table.value, *table.measures, *(["count"] if not table.measures and not table.weight else [])]
-    return list(dict.fromkeys(names))
+        return made, {
+            "rounded": int((rest > 0).sum()),
+            "beyond": int(beyond.sum()),
+            "deviation": float(np.abs(made - values).sum()),
+            "largest_deviation": float(np.abs(made - values).max(initial=0.0)),
+            "unbiased": unbiased,
+            "proved_optimal": proved,
+        }
 
 
 def _holding(table: Table, values: Floats) -> Any:
@@ -226,30 +210,24 @@ def _programmed(
         # |step - goal| is linear in a step of 0 or 1.
         cost = np.where(rest > 0, 1 - 2 * goal, 0.0)
         rules = [LinearConstraint(sums, right, right)] if sums.shape[0] else []
-        answer = milp(
-            cost,
-            constraints=rules,
-            bounds=Bounds(least, most),
-            integrality=np.ones(many),
-            options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
-        )
+        whole = np.ones(many)
     else:
         # Behind the steps stand the deviations, which are at least step - goal and goal - step.
         eye = eye_array(many, format="csr")
-        whole = hstack([sums, csr_array((sums.shape[0], many))])
         sides = vstack([hstack([eye, -eye]), hstack([-eye, -eye])])
-        answer = milp(
-            np.concatenate([np.zeros(many), np.ones(many)]),
-            constraints=[
-                LinearConstraint(whole, right, right),
-                LinearConstraint(sides, -np.inf, np.concatenate([goal, -goal])),
-            ],
-            bounds=Bounds(
-                np.concatenate([least, np.zeros(many)]), np.concatenate([most, np.full(many, np.inf)])
-            ),
-            integrality=np.concatenate([np.ones(many), np.zeros(many)]),
-            options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
-        )
+        rules = [
+            LinearConstraint(hstack([sums, csr_array((sums.shape[0], many))]), right, right),
+            LinearConstraint(sides, -np.inf, np.concatenate([goal, -goal])),
+        ]
+        cost, whole = np.repeat([0.0, 1.0], many), np.repeat([1.0, 0.0], many)
+        least, most = np.append(least, np.zeros(many)), np.append(most, np.full(many, np.inf))
+    answer = milp(
+        cost,
+        constraints=rules,
+        bounds=Bounds(least, most),
+        integrality=whole,
+        options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
+    )
     if answer.x is None:
         return None
     return np.rint(answer.x[:many]), answer.status == 0

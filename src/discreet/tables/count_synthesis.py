@@ -15,7 +15,7 @@ import polars as pl
 from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, Public
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import DiscreetWarning, ParameterError, need_known
 from discreet.core.guarantees import DifferentialPrivacy, rounded_up
 from discreet.core.parameters import checked
 from discreet.dp.entropy import Stream
@@ -28,8 +28,8 @@ from discreet.tables.table_protection import (
     TableChange,
     TableProtection,
     added_up,
-    counts_of,
     neighbors_of,
+    people_counted,
     why_not_claimed,
 )
 
@@ -43,7 +43,7 @@ SMALL_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
-class CountSynthesis(TableProtection, shared=True):
+class CountSynthesis(TableProtection, is_method=False):
     """What the syntheses of counts share: pseudocounts, the model of the means, copies, and honest words."""
 
     alpha: Annotated[float, AtLeast(0)] | None = None
@@ -75,22 +75,36 @@ class CountSynthesis(TableProtection, shared=True):
         """The variance of the draws."""
 
     @abstractmethod
-    def pseudocount(self) -> float:
-        """The alpha that was given, or that reaches the wanted guarantee."""
+    def calibrated(self, epsilon: float, delta: float) -> float:
+        """Work out the least pseudocount with this guarantee for one table."""
 
     @abstractmethod
+    def least_epsilon(self, alpha: float, delta: float) -> float:
+        """Work out the least epsilon with this delta."""
+
+    @abstractmethod
+    def deltas(self, alpha: float, epsilon: float) -> dict[str, float]:
+        """Work out the delta, by every definition that is known of the law."""
+
+    def pseudocount(self) -> float:
+        """The alpha that was given, or that reaches the wanted guarantee."""
+        if self.alpha is not None:
+            return float(self.alpha)
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return self.calibrated(self.epsilon / self.copies, self.delta / self.copies)
+
     def accounted(self, alpha: float) -> dict[str, float]:
         """Epsilon and delta of one table: at the epsilon asked for, or at a small delta."""
+        if self.epsilon is None:
+            epsilon = self.least_epsilon(alpha, SMALL_DELTA)
+        else:
+            epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
+        return {"epsilon": epsilon, **self.deltas(alpha, epsilon)}
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Draw the inner cells and add them up."""
-        _, counts = counts_of(table, self.name)
-        if table.weight:
-            raise ParameterError(
-                f"{self.name} works on counts of people, and this table is weighted: one person would change it by a "
-                "whole weight. Build it without weight=."
-            )
-        counts = poisson.checked_counts(counts)
+        _, counts = people_counted(table, self.name)
         alpha = self.pseudocount()
         self._check_zeros(counts, alpha)
         self._check_domain(table)
@@ -106,7 +120,9 @@ class CountSynthesis(TableProtection, shared=True):
         if claim is None:
             _warn_of_inflation(added, counts)
         stream.enter(claim, why, purpose=f"table by {', '.join(table.dimensions)}")
-        drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
+        drawn = [self.drawn(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
+        if self.total is not None:
+            drawn = [scaled_to(one, self.total) for one in drawn]
         made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
         notes.append(
             "Margins are sums of the synthetic cells, so that the table is additive; no count in it is a real one."
@@ -129,10 +145,6 @@ class CountSynthesis(TableProtection, shared=True):
             detail={"by_count": lambda: self._by_count(counts, drawn[0], alpha)},
             copies=tuple(made[1:]),
         )
-
-    def _one(self, means: Floats, alpha: float, stream: Stream) -> Integers:
-        drawn = self.drawn(means, alpha, stream)
-        return drawn if self.total is None else scaled_to(drawn, self.total)
 
     def _check_zeros(self, counts: Integers, alpha: float) -> None:
         if alpha > 0:
@@ -294,9 +306,7 @@ def fit_log_linear(
     """
     margins = tuple(term.columns for term in parsed(model).terms)
     for margin in margins:
-        for name in margin:
-            if name not in table.dimensions:
-                raise ColumnError(unknown_name(name, table.dimensions, what="dimension"))
+        need_known(margin, table.dimensions, what="dimension")
     counts = table.inner["count"].to_numpy().astype(np.float64)
     sides = [_margin(table, margin, counts) for margin in margins]
     level = np.full(len(counts), counts.sum() / max(len(counts), 1))
@@ -397,22 +407,17 @@ class PoissonSynthesis(CountSynthesis):
         """A Poisson count has its mean as variance."""
         return means
 
-    def pseudocount(self) -> float:
-        """The alpha given, else the smallest that is tight enough for the wanted guarantee."""
-        if self.alpha is not None:
-            return float(self.alpha)
-        assert self.epsilon is not None
-        assert self.delta is not None
-        return poisson.calibrate(self.epsilon / self.copies, self.delta / self.copies, guarantee="tight")
+    def calibrated(self, epsilon: float, delta: float) -> float:
+        """The smallest alpha that is tight enough."""
+        return poisson.calibrate(epsilon, delta, guarantee="tight")
 
-    def accounted(self, alpha: float) -> dict[str, float]:
-        """Both definitions of delta, at the epsilon of one table."""
-        if self.epsilon is None:
-            epsilon = poisson.epsilon(alpha, SMALL_DELTA)
-        else:
-            epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
+    def least_epsilon(self, alpha: float, delta: float) -> float:
+        """By the tight delta."""
+        return poisson.epsilon(alpha, delta)
+
+    def deltas(self, alpha: float, epsilon: float) -> dict[str, float]:
+        """Both definitions."""
         return {
-            "epsilon": epsilon,
             "delta": poisson.delta(alpha, epsilon, guarantee="tight"),
             "delta_probabilistic": poisson.delta(alpha, epsilon),
         }

@@ -193,6 +193,12 @@ def _below_total(chain: Chain, total: str) -> Chain:
     return tuple(kept)
 
 
+def places_of(labels: pl.Series, known: Sequence[str]) -> Integers:
+    """Find the place of every label in a list of codes."""
+    places = pl.Series(np.arange(len(known)), dtype=pl.Int64)
+    return labels.replace_strict(pl.Series(known, dtype=pl.String), places, return_dtype=pl.Int64).to_numpy()
+
+
 def code_frame(dimension: Dimension) -> pl.DataFrame:
     """Lay out the codes of a dimension: ``code``, ``depth``, ``leaves`` (how many it covers)."""
     sizes = {code: len(held) for code, held in dimension.leaf_sets.items()}

@@ -22,7 +22,7 @@ import polars as pl
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.values import canonical_text
 from discreet.hierarchy import Hierarchy
-from discreet.hierarchy.enumerated import read_rows
+from discreet.hierarchy.enumerated import Enumerated, read_rows, tabulated
 from discreet.tables.dimension import MISSING, Chain, Dimension, dimension_of
 
 Source = Any
@@ -136,7 +136,7 @@ def readable(name: str, source: Source, codes: Sequence[str], *, closed: bool) -
     return from_code_list(frame)
 
 
-def from_code_list(frame: pl.DataFrame, *, child: str = "child", parent: str = "parent") -> Hierarchy:
+def from_code_list(frame: pl.DataFrame) -> Hierarchy:
     """Make a hierarchy from pairs of a code and the code right above it.
 
     Examples
@@ -145,15 +145,14 @@ def from_code_list(frame: pl.DataFrame, *, child: str = "child", parent: str = "
     >>> from_code_list(pairs).table().rows()
     [('a', 'X', 'All'), ('b', 'X', 'All')]
     """
-    if not {child, parent} <= set(frame.columns):
+    if not {"child", "parent"} <= set(frame.columns):
         raise ParameterError(
-            f"A code list needs the columns '{child}' and '{parent}'; this one has {', '.join(frame.columns)}."
+            f"A code list needs the columns 'child' and 'parent'; this one has {', '.join(frame.columns)}."
         )
-    pairs = pl.DataFrame([canonical_text(frame[child]).alias("c"), canonical_text(frame[parent]).alias("p")])
-    pairs = pairs.filter(pl.col("c").is_not_null() & pl.col("p").is_not_null() & (pl.col("c") != "")).unique(
-        maintain_order=True
-    )
-    pairs = pairs.filter((pl.col("c") != pl.col("p")) & (pl.col("p") != ""))
+    pairs = pl.DataFrame([canonical_text(frame[name]).alias(name) for name in ("child", "parent")])
+    child, parent = pl.col("child"), pl.col("parent")
+    # A comparison with a missing code is neither true nor false, and leaves the pair out.
+    pairs = pairs.filter(child != parent, child != "", parent != "").unique(maintain_order=True)
     above = dict(pairs.iter_rows())
     if len(above) < len(pairs):
         raise ParameterError(
@@ -163,8 +162,6 @@ def from_code_list(frame: pl.DataFrame, *, child: str = "child", parent: str = "
     paths = [_path(leaf, above) for leaf in above if leaf not in groups]
     if not paths:
         raise ParameterError("The code list has no lowest codes: every code is somebody's parent.")
-    from discreet.hierarchy.enumerated import tabulated
-
     depth = max(map(len, paths))
     padded = [
         [*path[:-1], *[path[-2] if len(path) > 2 else path[0]] * (depth - len(path)), path[-1]]
@@ -184,8 +181,6 @@ def _path(leaf: str, above: Mapping[str, str]) -> list[str]:
 
 def _listed(source: Source) -> list[str]:
     """The leaves a hierarchy lists by itself."""
-    from discreet.hierarchy.enumerated import Enumerated
-
     return list(source.columns[0]) if isinstance(source, Enumerated) else []
 
 

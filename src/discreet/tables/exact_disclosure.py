@@ -17,19 +17,8 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import ParameterError
+from discreet.tables.gauss import problem as setup
 from discreet.tables.gauss.elimination_runs import Left, primitive, run, taken_off
-from discreet.tables.gauss.problem import (
-    PLAIN,
-    Problem,
-    equal_columns,
-    labels_of,
-    merged_rows,
-    owners,
-    positions,
-    row_kinds,
-    unit_columns,
-    whole_numbers,
-)
 from discreet.tables.table_cells import cell_places, inner_values
 
 if TYPE_CHECKING:
@@ -80,43 +69,26 @@ def computable(
     >>> computable(x, published=[1, 2], targets=[0]).cells
     array([0])
     """
-    x = whole_numbers(x, "x")
+    x = setup.whole_numbers(x, "x")
     height, count = x.shape
-    open_cells = positions(published, count, "published")
-    wanted = positions(targets, count, "targets")
-    label, names = labels_of(contributors, height, {"within"}) if contributors is not None else (None, [])
-    unknown = np.ones(height, dtype=bool)
-    unknown[positions(known_rows, height, "known_rows", what="inner cells")] = False
-    x = x.multiply(unknown[:, None]).tocsc()
-    x.eliminate_zeros()
+    open_cells = setup.positions(published, count, "published")
+    wanted = setup.positions(targets, count, "targets")
+    label, names = (
+        setup.labels_of(contributors, height, {"within"}) if contributors is not None else (None, [])
+    )
+    x, unknown = _of_unknown(x, setup.positions(known_rows, height, "known_rows", what="inner cells"))
     own = np.flatnonzero((label >= 0) & unknown) if label is not None else np.zeros(0, dtype=np.int64)
-    columns = x[:, open_cells]
-    columns = columns[:, np.unique(equal_columns(columns))]
-    columns = columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
-    every = sparse.hstack([columns, x[:, wanted], unit_columns(own, height)]).tocsc()
-    kind, labels = row_kinds(height, None, label)
-    rows = merged_rows(every, kind)
+    columns = _shortest_first(x[:, open_cells])
+    every = sparse.hstack([columns, x[:, wanted], setup.unit_columns(own, height)]).tocsc()
+    kind, labels = setup.row_kinds(height, None, label)
+    rows = setup.merged_rows(every, kind)
     every = every[rows].tocsc()
     width = columns.shape[1]
-    problem = Problem(
-        columns=every[:, :width],
-        n_forced=width,
-        primaries=every[:, width:],
-        kind=kind[rows],
-        label=labels[rows],
-        order=np.arange(len(rows), dtype=np.int64),
-        method=PLAIN,
-        within=False,
-        parallel=False,
-        combinations=False,
-        owner=np.full(every.shape[1] - width, -1, dtype=np.int64),
-        guarded=np.zeros(every.shape[1] - width, dtype=np.bool_),
-    )
-    left = run(problem).left
+    left = _left_over(every[:, :width], every[:, width:], kind[rows], labels[rows])
     gone = left.sizes[: len(wanted)] == 0
     if label is None:
         return Computable(wanted[gone], (), ())
-    owner = owners(x[:, wanted], label, empty_rows)
+    owner = setup.owners(x[:, wanted], label, empty_rows)
     pairs, sums = _contributors(left, len(rows), owner, gone, label[own])
     return Computable(
         wanted[gone],
@@ -149,54 +121,26 @@ def _contributors(
     near = (
         (covered.data == sizes[covered.row]) & ~gone[covered.row] & (owner[covered.row] != who[covered.col])
     )
-    cells_of = (
-        [np.flatnonzero(group == g) for g in range(len(who))] if len(who) < 64 else _grouped(group, len(who))
-    )
-    spaces: dict[int, _Space] = {}
+    order = np.argsort(group, kind="stable")
+    cells_of = np.split(order, np.cumsum(np.bincount(group, minlength=len(who)))[:-1])
+    spaces: dict[int, Pivots] = {}
     pairs = []
     for b, g in zip(covered.row[near].tolist(), covered.col[near].tolist(), strict=True):
         if g not in spaces:
-            spaces[g] = _Space(left, n + cells_of[g])
-        if spaces[g].holds(left.column(b)):
+            spaces[g] = _pivots(left, (n + cells_of[g]).tolist())
+        if not _without(left.column(b), spaces[g]):
             pairs.append((b, int(who[g])))
     sums = []
     for g in np.flatnonzero(np.bincount(group, minlength=len(who)) >= 2).tolist():
-        space = spaces.get(g) or _Space(left, n + cells_of[g])
+        space = spaces.get(g) or _pivots(left, (n + cells_of[g]).tolist())
         alone = int((sizes[n + cells_of[g]] == 0).sum())
-        if space.rank < len(cells_of[g]) - alone:
+        if len(space) < len(cells_of[g]) - alone:
             sums.append(int(who[g]))
     return pairs, sums
 
 
-def _grouped(group: Integers, count: int) -> list[Integers]:
-    order = np.argsort(group, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(group, minlength=count))[:-1])
-
-
-class _Space:
-    """The combinations of a few columns, in exact fractions of whole numbers."""
-
-    def __init__(self, left: Left, columns: Integers) -> None:
-        self.pivots: list[tuple[int, dict[int, int]]] = []
-        for b in columns.tolist():
-            rest = self._reduced(left.column(b))
-            if rest:
-                self.pivots.append((next(iter(rest)), rest))
-
-    @property
-    def rank(self) -> int:
-        return len(self.pivots)
-
-    def holds(self, column: dict[int, int]) -> bool:
-        return not self._reduced(column)
-
-    def _reduced(self, column: dict[int, int]) -> dict[int, int]:
-        from discreet.tables.gauss.elimination_runs import primitive, taken_off
-
-        for row, pivot in self.pivots:
-            if row in column:
-                column = primitive(taken_off(column, pivot, row))
-        return column
+Pivots = list[tuple[int, dict[int, int]]]
+"""What spans a space of columns: for each of them a row that is taken off the others by it."""
 
 
 # What readers have to compute with: this table and all that was published before.
@@ -255,9 +199,9 @@ def knowledge(table: Table, previous: Sequence[tuple[Table, Any]] = ()) -> Knowl
     tables = [table, *(earlier for (earlier, _), alike in zip(previous, same, strict=True) if alike)]
     masks = [mask for mask, alike in zip(shown, same, strict=True) if alike]
     rows, height = _rows(tables)
-    parts = [_moved(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
+    parts = [setup.moved_rows(one.x, at, height) for one, at in zip(tables, rows, strict=True)]
     ties = [
-        _moved(one.joined.ties, at, height)
+        setup.moved_rows(one.joined.ties, at, height)
         for one, at in zip(tables, rows, strict=True)
         if one.joined is not None
     ]
@@ -328,42 +272,37 @@ def shared_cells(now: Table, before: Table) -> pl.DataFrame:
 
 def _keys(tables: Sequence[Table]) -> Any:
     """A function that gives the codes of all cells of a table over the dimensions of all tables."""
-    totals: dict[str, str] = {}
-    for table in tables:
-        for name in table.dimensions:
-            totals.setdefault(name, table.hierarchy[name].total)
+    totals = _totals(tables)
 
     def of(table: Table) -> list[tuple[str, ...]]:
-        return _laid_out(table.cells, totals).select(list(totals)).rows()
+        return _coded(table.cells, totals)
 
     return of
 
 
-def _laid_out(frame: pl.DataFrame, totals: dict[str, str]) -> pl.DataFrame:
-    return frame.with_columns(
-        pl.lit(code).alias(name) for name, code in totals.items() if name not in frame.columns
-    )
-
-
-def _rows(tables: Sequence[Table]) -> tuple[list[Integers], int]:
-    """Number the inner cells of all tables; those with the same codes are one."""
+def _totals(tables: Sequence[Table]) -> dict[str, str]:
+    """Code the total of every dimension, by the first table that has it."""
     totals: dict[str, str] = {}
     for table in tables:
         for name in table.dimensions:
             totals.setdefault(name, table.hierarchy[name].total)
+    return totals
+
+
+def _coded(frame: pl.DataFrame, totals: dict[str, str]) -> list[tuple[str, ...]]:
+    missing = [pl.lit(code).alias(name) for name, code in totals.items() if name not in frame.columns]
+    return frame.with_columns(missing).select(list(totals)).rows()
+
+
+def _rows(tables: Sequence[Table]) -> tuple[list[Integers], int]:
+    """Number the inner cells of all tables; those with the same codes are one."""
+    totals = _totals(tables)
     number: dict[tuple[str, ...], int] = {}
     rows = []
     for table in tables:
-        keys = _laid_out(table.inner, totals).select(list(totals)).rows()
+        keys = _coded(table.inner, totals)
         rows.append(np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64))
     return rows, len(number)
-
-
-def _moved(x: Any, rows: Integers, height: int) -> Any:
-    given = sparse.coo_matrix(x)
-    return sparse.csc_matrix(
-        (given.data.astype(np.int64), (rows[given.row], given.col)), shape=(height, given.shape[1])
-    )
 
 
 def _published(table: Table, left_out: Any) -> Flags:
@@ -409,21 +348,18 @@ def disclosing_columns(
     >>> mine.toarray().ravel().tolist()
     [1, 1]
     """
-    x = whole_numbers(x, "x")
+    x = setup.whole_numbers(x, "x")
     height = x.shape[0]
-    unknown = np.ones(height, dtype=bool)
-    unknown[np.asarray(known_rows, dtype=np.int64)] = False
-    x = x.multiply(unknown[:, None]).tocsc()
-    x.eliminate_zeros()
+    x, unknown = _of_unknown(x, np.asarray(known_rows, dtype=np.int64))
     cells = sorted({cell for cell, _ in pairs})
     names = {who for _, who in pairs}
     own = np.array(
         [row for row, who in enumerate(contributors) if who in names and unknown[row]], dtype=np.int64
     )
-    sought = sparse.hstack([x[:, cells], unit_columns(own, height)]).tocsc()
+    sought = sparse.hstack([x[:, cells], setup.unit_columns(own, height)]).tocsc()
     left = _left_of(x[:, published], sought)
     spaces = {
-        who: _space(
+        who: _pivots(
             left, [len(cells) + i for i, row in enumerate(own.tolist()) if contributors[row] == who], height
         )
         for who in names
@@ -441,47 +377,64 @@ def disclosing_columns(
         columns.append(sparse.csc_matrix(sought @ shares.reshape(-1, 1)))
     if not columns:
         return sparse.csc_matrix((height, 0), dtype=np.int64)
-    found = sparse.hstack(columns).tocsc()
-    return found[:, np.unique(equal_columns(found))]
+    return setup.distinct_columns(sparse.hstack(columns).tocsc())
 
 
 def _left_of(columns: Any, sought: Any) -> Left:
     """What is left of the columns sought; below the inner cells every one has a row that says how often it is taken."""
     height, many = sought.shape
-    columns = columns[:, np.unique(equal_columns(columns))]
-    columns = columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
+    columns = _shortest_first(columns)
     tagged = sparse.vstack([sought, sparse.identity(many, dtype=np.int64)]).tocsc()
     padded = sparse.vstack([columns, sparse.csc_matrix((many, columns.shape[1]), dtype=np.int64)]).tocsc()
-    kind, labels = row_kinds(height + many, None, None)
-    problem = Problem(
-        columns=padded,
-        n_forced=padded.shape[1],
-        primaries=tagged,
+    kind, labels = setup.row_kinds(height + many, None, None)
+    return _left_over(padded, tagged, kind, labels)
+
+
+def _left_over(columns: Any, sought: Any, kind: Any, label: Integers) -> Left:
+    """Eliminate sought columns by given ones, without any rule on what may be published."""
+    problem = setup.Problem(
+        columns=columns,
+        n_forced=columns.shape[1],
+        primaries=sought,
         kind=kind,
-        label=labels,
-        order=np.arange(height + many, dtype=np.int64),
-        method=PLAIN,
+        label=label,
+        order=np.arange(len(kind), dtype=np.int64),
+        method=setup.PLAIN,
         within=False,
         parallel=False,
         combinations=False,
-        owner=np.full(many, -1, dtype=np.int64),
-        guarded=np.zeros(many, dtype=np.bool_),
+        owner=np.full(sought.shape[1], -1, dtype=np.int64),
+        guarded=np.zeros(sought.shape[1], dtype=np.bool_),
     )
     return run(problem).left
 
 
-def _space(left: Left, columns: Sequence[int], height: int) -> list[tuple[int, dict[int, int]]]:
-    """What the own figures of a contributor add to the published cells: columns by a row of an inner cell."""
-    pivots: list[tuple[int, dict[int, int]]] = []
+def _of_unknown(x: Any, known_rows: Any) -> tuple[Any, Flags]:
+    """Take the inner cells that are known out of all sums, and flag the others."""
+    unknown = np.ones(x.shape[0], dtype=bool)
+    unknown[known_rows] = False
+    x = x.multiply(unknown[:, None]).tocsc()
+    x.eliminate_zeros()
+    return x, unknown
+
+
+def _shortest_first(columns: Any) -> Any:
+    columns = setup.distinct_columns(columns)
+    return columns[:, np.argsort(np.diff(columns.indptr), kind="stable")]
+
+
+def _pivots(left: Left, columns: Sequence[int], height: int | None = None) -> Pivots:
+    """Span the space of some columns; with a height only by what is left of them in rows below it."""
+    pivots: Pivots = []
     for b in columns:
         rest = _without(left.column(b), pivots)
-        inside = next((row for row in rest if row < height), None)
-        if inside is not None:
-            pivots.append((inside, rest))
+        first = next((row for row in rest if height is None or row < height), None)
+        if first is not None:
+            pivots.append((first, rest))
     return pivots
 
 
-def _without(column: dict[int, int], pivots: Sequence[tuple[int, dict[int, int]]]) -> dict[int, int]:
+def _without(column: dict[int, int], pivots: Pivots) -> dict[int, int]:
     for row, pivot in pivots:
         if row in column:
             column = primitive(taken_off(column, pivot, row))
@@ -492,5 +445,4 @@ def together(one: Any, other: Any) -> Any:
     """Put columns side by side, equal ones once; ``one`` may be None."""
     if one is None:
         return other
-    both = sparse.hstack([one, other]).tocsc()
-    return both[:, np.unique(equal_columns(both))]
+    return setup.distinct_columns(sparse.hstack([one, other]).tocsc())

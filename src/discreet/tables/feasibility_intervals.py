@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.errors import InputError, ParameterError
-from discreet.tables.gauss.problem import equal_columns, positions, whole_numbers
+from discreet.tables.gauss.problem import distinct_columns, positions, whole_numbers
 from discreet.tables.linear_programs import Program, whole_extreme, whole_solution
 from discreet.tables.table_cells import cell_numbers
 
@@ -85,7 +85,6 @@ def feasible_bounds(
     targets: Array | Sequence[int],
     *,
     lower: float | Array | None = 0.0,
-    upper: float | Array | None = None,
     whole: bool = False,
     reach: tuple[Floats, Floats] | None = None,
     workers: int = 1,
@@ -101,8 +100,8 @@ def feasible_bounds(
         The true values of the inner cells, from which the published ones follow.
     published, targets
         Cells, as positions or masks.
-    lower, upper
-        What is known of every inner cell beforehand: one number, one a cell, or None for nothing.
+    lower
+        The least that is known of every inner cell beforehand: one number, one a cell, or None for nothing.
     whole
         Values are whole numbers: bounds are the farthest that whole numbers reach. Where that could not be settled in
         time, the farthest that is known to be reached is given.
@@ -127,14 +126,8 @@ def feasible_bounds(
     if y.shape != (height,):
         raise ParameterError(f"inner has {y.size} values, but x has {height} rows (inner cells).")
     wanted = positions(targets, count, "targets")
-    system = _system(
-        x,
-        y,
-        positions(published, count, "published"),
-        _filled(lower, height, -np.inf),
-        _filled(upper, height, np.inf),
-        whole=whole,
-    )
+    least = np.broadcast_to(np.asarray(-np.inf if lower is None else lower, dtype=float), height).copy()
+    system = _system(x, y, positions(published, count, "published"), least, whole=whole)
     parts = system.parts(x[:, wanted])
     low = np.asarray((system.fixed * system.value) @ x[:, wanted], dtype=float).reshape(len(wanted))
     high = low.copy()
@@ -143,24 +136,15 @@ def feasible_bounds(
         asked = np.where(pieces == 1, reach[0] - low, -np.inf), np.where(pieces == 1, reach[1] - low, np.inf)
         system = replace(system, reach=asked)
     done = 0
-    if workers > 1:
-        with ThreadPoolExecutor(workers) as pool:
-            streams = pool.map(system.solve, _shared_out(parts, workers))
-            for stream in streams:
-                for target, least, most in stream:
-                    low[target] += least
-                    high[target] += most
-                done += len(stream)
-                if progress is not None:
-                    progress(done, len(wanted))
-    else:
-        for part in parts:
-            for target, least, most in system.solve(part):
-                low[target] += least
-                high[target] += most
-                done += 1
-                if progress is not None:
-                    progress(done, len(wanted))
+    with ThreadPoolExecutor(max(workers, 1)) as pool:
+        alone = map(system.solve, parts)
+        for found in pool.map(system.solve, _shared_out(parts, workers)) if workers > 1 else alone:
+            for target, fall, rise in found:
+                low[target] += fall
+                high[target] += rise
+            done += len(found)
+            if progress is not None:
+                progress(done, len(wanted))
     if np.isnan(low).any() or np.isnan(high).any():
         raise InputError(
             "The published values contradict each other: no inner cells add up to them. Rounded or perturbed values "
@@ -169,14 +153,6 @@ def feasible_bounds(
     if whole:
         low, high = np.rint(low), np.rint(high)
     return Bounds(wanted, low, high)
-
-
-def _filled(bound: Any, height: int, empty: float) -> Floats:
-    return (
-        np.full(height, empty)
-        if bound is None
-        else np.broadcast_to(np.asarray(bound, dtype=float), height).copy()
-    )
 
 
 @dataclass(frozen=True)
@@ -321,8 +297,9 @@ def _rough(a: Any, right: Floats, lower: Floats, upper: Floats, goals: Any) -> t
     return goals @ low, goals @ high
 
 
-def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats, *, whole: bool) -> _System:
+def _system(x: Any, y: Floats, published: Integers, lower: Floats, *, whole: bool) -> _System:
     height = x.shape[0]
+    upper = np.full(height, np.inf)
     columns = x[:, published]
     fixed = lower == upper
     # A published zero of cells that cannot be negative fixes all of them, as does a published inner cell.
@@ -339,7 +316,7 @@ def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats
             break
         fixed[open_rows.indices[open_rows.indptr[single]]] = True
     a = open_rows[:, np.diff(open_rows.indptr) > 0]
-    a = a[:, np.unique(equal_columns(a))] if a.shape[1] else a
+    a = distinct_columns(a) if a.shape[1] else a
     right = np.asarray(y @ a).ravel()
     _, piece = connected_components(sparse.block_array([[None, a], [a.T, None]]), directed=False)
     piece = piece[:height].astype(np.int64)

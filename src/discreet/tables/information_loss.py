@@ -73,8 +73,7 @@ def information_loss(table: Table, released: Any, *, value: str | None = None) -
         else None,
         "false_zeros": int((kept & (before != 0) & (after == 0)).sum()),
         "false_nonzeros": int((kept & (before == 0) & (after != 0)).sum()),
-        "hellinger": _hellinger(before[kept], after[kept]),
-        "jsd": _jsd(before[kept], after[kept]),
+        **_distances(before[kept], after[kept]),
         "broken_sums": _broken(table, after),
     }
     share = (int(gone.sum()) + int(changed.sum())) / many if many else 0.0
@@ -118,21 +117,18 @@ def _after(table: Table, released: Any, column: str) -> Floats:
     return joined.fill_null(float("nan")).to_numpy().copy()
 
 
-def _hellinger(before: Floats, after: Floats) -> float | None:
-    """The Hellinger distance between the shares of the published cells; None where values are negative."""
-    if not len(before) or (before < 0).any() or (after < 0).any() or not before.sum() or not after.sum():
-        return None
-    roots = np.sqrt(before / before.sum()) - np.sqrt(after / after.sum())
-    return float(np.sqrt(0.5 * (roots**2).sum()))
-
-
-def _jsd(before: Floats, after: Floats) -> float | None:
+def _distances(before: Floats, after: Floats) -> dict[str, float | None]:
+    """The distances between the shares of the published cells; None where values are negative."""
     from discreet.utility.table_distances import table_distances
 
     if not len(before) or (before < 0).any() or (after < 0).any() or not before.sum() or not after.sum():
-        return None
-    found = table_distances(before, after, ordered=False)["jsd"]
-    return None if found is None else float(found)
+        return {"hellinger": None, "jsd": None}
+    roots = np.sqrt(before / before.sum()) - np.sqrt(after / after.sum())
+    jsd = table_distances(before, after, ordered=False)["jsd"]
+    return {
+        "hellinger": float(np.sqrt(0.5 * (roots**2).sum())),
+        "jsd": None if jsd is None else float(jsd),
+    }
 
 
 def _broken(table: Table, after: Floats) -> int:

@@ -9,7 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.core.constraints import ColumnName
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -154,9 +154,7 @@ def _frame(given: Any, what: str, columns: Sequence[str]) -> pl.DataFrame:
         frame: pl.DataFrame = nw.from_native(given, eager_only=True).to_polars()
     except TypeError as error:
         raise InputError(f"{what} must be a data frame, not {type(given).__name__}.") from error
-    for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(f"{what}: {unknown_name(name, frame.columns)}")
+    need_known(columns, frame.columns, where=f"{what}: ")
     for name in columns[1:]:
         if name != "group" and not frame.schema[name].is_numeric():
             raise ColumnError(f"{what}: column '{name}' is not numeric. Convert it first.")
@@ -206,9 +204,10 @@ def _housed(  # noqa: PLR0917
     elsewhere: str | None,
 ) -> dict[str, pl.DataFrame]:
     """People and households of every place held against each other."""
-    sums = [pl.col(count).sum().cast(pl.Float64).alias("homes")]
-    sums.append((pl.col(elsewhere).sum() if elsewhere else pl.lit(0)).cast(pl.Float64).alias("elsewhere"))
-    sums.append((pl.col(living_in).sum() if living_in else pl.lit(0)).cast(pl.Float64).alias("living"))
+    sums = [
+        (pl.col(column).sum() if column else pl.lit(0)).cast(pl.Float64).alias(name)
+        for name, column in (("homes", count), ("elsewhere", elsewhere), ("living", living_in))
+    ]
     both = (
         totals.join(homes.group_by(unit, maintain_order=True).agg(sums), on=unit, how="full", coalesce=True)
         .with_columns(pl.col("people", "homes", "elsewhere", "living").fill_null(0.0))

@@ -168,14 +168,7 @@ def whole_solution(solution: Floats, a: Any, right: Floats) -> Floats | None:
 
 
 def whole_extreme(
-    a: Any,
-    right: Floats,
-    lower: Floats,
-    upper: Floats,
-    goal: Floats,
-    *,
-    largest: bool,
-    seconds: float = SECONDS,
+    a: Any, right: Floats, lower: Floats, upper: Floats, goal: Floats, *, largest: bool
 ) -> Floats | None:
     """Whole numbers that add up to what is given and make a weighted sum extreme; None where none were found in time.
 
@@ -195,6 +188,6 @@ def whole_extreme(
         constraints=[LinearConstraint(a.T, right, right)] if a.shape[1] else [],
         bounds=Bounds(lower, upper),
         integrality=np.ones(len(lower)),
-        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+        options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
     )
     return None if answer.x is None else np.rint(answer.x)

@@ -18,8 +18,7 @@ from discreet.core.compiling import compiled
 from discreet.core.errors import ParameterError
 from discreet.dp.entropy import Stream
 from discreet.tables import poisson
-from discreet.tables.count_synthesis import SMALL_DELTA, CountSynthesis
-from discreet.tables.poisson import MOST_EPSILON
+from discreet.tables.count_synthesis import CountSynthesis
 
 _BLOCK = 32
 _LEAST_DISPERSION = 1e-3
@@ -49,21 +48,17 @@ class _MixedSynthesis(CountSynthesis):
         """Poisson's variance and that of the random factors."""
         return means + self.dispersion * means**2
 
-    def pseudocount(self) -> float:
-        """The alpha given, else one that reaches the wanted guarantee."""
-        if self.alpha is not None:
-            return float(self.alpha)
-        assert self.epsilon is not None
-        assert self.delta is not None
-        return self.law().calibrate(self.epsilon / self.copies, self.delta / self.copies)
+    def calibrated(self, epsilon: float, delta: float) -> float:
+        """By the chances of the law."""
+        return self.law().calibrate(epsilon, delta)
 
-    def accounted(self, alpha: float) -> dict[str, float]:
+    def least_epsilon(self, alpha: float, delta: float) -> float:
+        """By the chances of the law, to a millionth."""
+        return poisson.least_epsilon(lambda epsilon: self.law().delta(alpha, epsilon), delta, 20)
+
+    def deltas(self, alpha: float, epsilon: float) -> dict[str, float]:
         """The tight delta, worked out from the chances of the law."""
-        if self.epsilon is None:
-            epsilon = epsilon_of(self.law(), alpha, SMALL_DELTA)
-        else:
-            epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
-        return {"epsilon": epsilon, "delta": self.law().delta(alpha, epsilon)}
+        return {"delta": self.law().delta(alpha, epsilon)}
 
 
 @dataclass(frozen=True)
@@ -213,8 +208,10 @@ class MixedPoisson(ABC):
         >>> NegativeBinomial(0.1).delta(1.0, 2.0) < 0.03
         True
         """
-        if not alpha > 0 or not 0 < epsilon <= MOST_EPSILON:
-            raise ParameterError(f"alpha must be more than 0, and epsilon too and at most {MOST_EPSILON}.")
+        if not alpha > 0 or not 0 < epsilon <= poisson.MOST_EPSILON:
+            raise ParameterError(
+                f"alpha must be more than 0, and epsilon too and at most {poisson.MOST_EPSILON}."
+            )
         best, count = 0.0, 1
         while True:
             best = max(best, *(self.delta_at(count + i, alpha, epsilon) for i in range(_BLOCK)))
@@ -312,18 +309,3 @@ def _inverse_gaussian_chances(mean: float, s: float, most: int) -> Floats:
     for y in range(2, most + 1):
         found[y] = one * (1 - 1.5 / y) * found[y - 1] + two / (y * (y - 1)) * found[y - 2]
     return found
-
-
-def epsilon_of(law: MixedPoisson, alpha: float, delta: float) -> float:
-    """The smallest epsilon, but for a millionth of it, at which the law has at most this delta."""
-    low, high = 0.0, 1.0
-    while law.delta(alpha, high) > delta:
-        low, high = high, 2 * high
-        if high > poisson.MOST_EPSILON:
-            raise ParameterError(
-                f"alpha is too small: no epsilon of up to {poisson.MOST_EPSILON} has so small a delta."
-            )
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if law.delta(alpha, middle) > delta else (low, middle)
-    return high

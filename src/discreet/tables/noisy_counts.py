@@ -28,6 +28,8 @@ from discreet.tables.table_protection import (
     added_up,
     counts_of,
     neighbors_of,
+    on_inner_cells,
+    people_counted,
     why_not_claimed,
 )
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 
 Domain = Literal["public", "observed"]
-MECHANISMS = ("geometric", "laplace")
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,7 @@ class NoisyCounts(TableProtection):
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Add the noise."""
-        published, inner = counts_of(table, self.name)
-        if table.weight:
-            raise ParameterError(
-                "noisy-counts works on counts of people, and this table is weighted: one person would change it by a "
-                "whole weight. Build it without weight=."
-            )
-        inner = poisson.checked_counts(inner)
+        published, inner = people_counted(table, self.name)
         claim = DifferentialPrivacy(
             self.epsilon,
             against=neighbors_of(table),
@@ -132,9 +127,7 @@ class NoisyCounts(TableProtection):
             cells = added_up(table, small)
         else:
             cells = self._noisy(published, each_cell, stream.words("cells"))
-            place = {key: at for at, key in enumerate(table.keys)}
-            at = [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()]
-            small = np.where(np.asarray(at) >= 0, cells[at], 0)
+            small = on_inner_cells(table, cells, 0)
         each = self.epsilon / shares
         notes = [
             f"Noise of scale {1 / each:.3g} was added to {'inner cells' if self.margins == 'added' else 'every cell'}."

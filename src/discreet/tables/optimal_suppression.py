@@ -255,8 +255,7 @@ class _Game:
         )
         found = []
         for k, cell in enumerate(self.secret.tolist()):
-            here = slice(self.x.indptr[cell], self.x.indptr[cell + 1])
-            at, weight = self.x.indices[here], self.x.data[here].astype(float)
+            at, weight = self._members(cell)
             up = program.extreme(at, weight, largest=True)
             rows_up = self._condition(program)
             down = program.extreme(at, -weight, largest=True)
@@ -279,6 +278,10 @@ class _Game:
             found += self._useless(program, np.setdiff1d(np.flatnonzero(out), self.secret))
         return found
 
+    def _members(self, cell: int) -> tuple[Array, Floats]:
+        here = slice(self.x.indptr[cell], self.x.indptr[cell + 1])
+        return self.x.indices[here], self.x.data[here].astype(float)
+
     def _steps(self, reach: float) -> float:
         """How far that is in whole numbers, where values are."""
         return float(np.floor(reach * self.unit + 1e-6)) / self.unit if self.whole else reach
@@ -287,8 +290,7 @@ class _Game:
         """A chosen cell that can be computed protects nothing: it is left out only together with another one."""
         found = []
         for cell in chosen.tolist():
-            here = slice(self.x.indptr[cell], self.x.indptr[cell + 1])
-            at, weight = self.x.indices[here], self.x.data[here].astype(float)
+            at, weight = self._members(cell)
             up = program.extreme(at, weight, largest=True)
             if not up <= 1e-7:
                 continue

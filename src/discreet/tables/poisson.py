@@ -17,6 +17,7 @@ private synthetic data. Machanavajjhala et al. (2008), Privacy: theory meets pra
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -98,20 +99,22 @@ def epsilon(alpha: float, delta: float) -> float:
     """
     _check_alpha(alpha)
     _check_delta(delta)
-    low, high = 0.0, 1.0
     one = np.array([1.0])
-    while _tight(one, alpha, high)[0] > delta:
+    return least_epsilon(lambda epsilon: float(_tight(one, alpha, epsilon)[0]), delta, 80)
+
+
+def least_epsilon(delta_at: Callable[[float], float], delta: float, halvings: int) -> float:
+    """Find the smallest epsilon with a delta that falls as epsilon grows, by halving an interval so often."""
+    low, high = 0.0, 1.0
+    while delta_at(high) > delta:
         low, high = high, 2 * high
         if high > MOST_EPSILON:
             raise ParameterError(
                 f"alpha is too small: no epsilon of up to {MOST_EPSILON} has so small a delta."
             )
-    for _ in range(80):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
-        if _tight(one, alpha, middle)[0] > delta:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if delta_at(middle) > delta else (low, middle)
     return high
 
 
@@ -367,10 +370,7 @@ def _first_tooth(epsilon: float, target: float) -> float:
         if delta(nudged, epsilon) <= target:
             return nudged
         j += 1
-        if alpha > _LARGEST_ALPHA:
-            raise ParameterError(
-                "No alpha below ten million reaches this guarantee. Choose a larger epsilon or delta."
-            )
+        _refuse_beyond_reach(alpha)
 
 
 def _scanned(epsilon: float, target: float) -> float:
@@ -378,10 +378,7 @@ def _scanned(epsilon: float, target: float) -> float:
     alpha, step = 1e-3, 1.01
     while delta(alpha, epsilon) > target:
         alpha *= step
-        if alpha > _LARGEST_ALPHA:
-            raise ParameterError(
-                "No alpha below ten million reaches this guarantee. Choose a larger epsilon or delta."
-            )
+        _refuse_beyond_reach(alpha)
     for close in np.geomspace(alpha / step, alpha, 101):
         if delta(float(close), epsilon) <= target:
             return float(close)
@@ -393,18 +390,20 @@ def _calibrated_tight(epsilon: float, target: float) -> float:
     high = 1e-3
     while _tight(one, high, epsilon)[0] > target:
         high *= 2
-        if high > _LARGEST_ALPHA:
-            raise ParameterError(
-                "No alpha below ten million reaches this guarantee. Choose a larger epsilon or delta."
-            )
+        _refuse_beyond_reach(high)
     low = 0.0
     for _ in range(80):
         middle = 0.5 * (low + high)
-        if middle > 0 and _tight(one, middle, epsilon)[0] <= target:
-            high = middle
-        else:
-            low = middle
+        fits = middle > 0 and _tight(one, middle, epsilon)[0] <= target
+        low, high = (low, middle) if fits else (middle, high)
     return high
+
+
+def _refuse_beyond_reach(alpha: float) -> None:
+    if alpha > _LARGEST_ALPHA:
+        raise ParameterError(
+            "No alpha below ten million reaches this guarantee. Choose a larger epsilon or delta."
+        )
 
 
 def _check_alpha(alpha: float) -> None:

@@ -7,14 +7,13 @@ real people, and nothing about the link.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.core.constraints import ColumnName, ColumnNames
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -84,8 +83,8 @@ def putative_links(
     >>> found.figures["putative_rate"], found.figures["provable_rate"], found.figures["random_precision"]
     (1.0, 0.0, 0.1)
     """
-    _need(reconstructed, [*on, *confirm], "reconstructed")
-    _need(external, [*on, identifier], "external")
+    need_known([*on, *confirm], reconstructed.columns, where="reconstructed: ")
+    need_known([*on, identifier], external.columns, where="external: ")
     if not reconstructed.height:
         raise ParameterError("reconstructed has no records: there is nothing to link.")
     keys = list(on)
@@ -146,7 +145,7 @@ def _confirmed(  # noqa: PLR0917
     unit: str | None,
 ) -> dict[str, float | int | None]:
     """Hold links against the truth: the circular way, and the ways that say something."""
-    _need(truth, [*keys, *confirm, identifier], "truth")
+    need_known([*keys, *confirm, identifier], truth.columns, where="truth: ")
     if not links.height:
         return dict.fromkeys(["circular_rate", "correct_rate", "new_accuracy", "baseline_accuracy", "gain"])
     known = links.join(
@@ -178,9 +177,3 @@ def _confirmed(  # noqa: PLR0917
     found["gain"] = float(right.mean() - guessed.mean()) if len(right) else None
     found["gain_off_mode"] = float(right[~guessed].mean()) if (~guessed).any() else None
     return found
-
-
-def _need(frame: pl.DataFrame, columns: Sequence[str], what: str) -> None:
-    for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(f"{what}: {unknown_name(name, frame.columns)}")

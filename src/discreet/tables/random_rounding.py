@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Margins = Literal["recompute", "independent", "none"]
 Draws = Literal["keyed", "seed"]
-MARGINS = ("recompute", "independent", "none")
 NO_GUARANTEE = "a rounded count still says that the true one lies close by."
 
 

@@ -19,12 +19,10 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers, Words
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.secret_keys import definitions, keyed_numbers, keyed_uniforms
-from discreet.core.values import canonical_text
-from discreet.engine import ByRecord
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.tables.dimension import MISSING
-from discreet.tables.table_counting import check_columns, code_texts
+from discreet.tables.table_counting import check_columns, code_texts, plain_texts
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -64,11 +62,7 @@ class NumbersOfTexts:
 
     def __call__(self, rows: pl.DataFrame) -> Integers:
         """Draw for the records of a batch."""
-        if self.id is not None:
-            values = rows[self.id]
-            texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-        else:
-            texts = definitions(rows, rows.columns)
+        texts = plain_texts(rows[self.id]) if self.id is not None else definitions(rows, rows.columns)
         return keyed_numbers(texts, self.key, self.purpose, self.words)
 
 
@@ -97,7 +91,7 @@ def summed_by_inner_cell(
     """
     names = tuple(f"discreet word {i}" for i in range(words))
     dimensions = key_names(table.dimensions)
-    work = ByRecord(tuple(reads), dict.fromkeys(names, pl.Int64()), _Words(numbers, names))
+    work = engine.ByRecord(tuple(reads), dict.fromkeys(names, pl.Int64()), _Words(numbers, names))
     if engine.is_lazy(data):
         data.need_plain_names()
         drop = [name for name in data.columns if name not in table.dimensions]

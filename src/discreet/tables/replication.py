@@ -15,11 +15,11 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
-from discreet.core.values import canonical_text
 from discreet.microdata import Microdata
+from discreet.tables.table_counting import plain_texts
 
 
 @checked
@@ -78,9 +78,7 @@ def replication_audit(
     if not names:
         raise ParameterError("replication_audit needs keys=, the columns whose combinations are looked for.")
     whole = ([area] if area else []) + names
-    for name in [*whole, *wanted]:
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
+    need_known([*whole, *wanted], data.columns)
     real = _texts(engine.collect(data, list(dict.fromkeys([*whole, *wanted]))), [*whole, *wanted])
     rare = (
         real.group_by(whole, maintain_order=True)
@@ -104,7 +102,28 @@ def replication_audit(
     limit = _lower_limit(learned, many, alpha)
     expected = chance / many
     flagged = limit > np.maximum(expected, systematic_share)
-    return _answer(rare, occurs / many, learned / many, expected, limit, flagged, many, names, wanted)
+    number = int(flagged.sum())
+    table = pl.DataFrame(
+        {
+            "size": rare["·size"],
+            "occurs": occurs / many,
+            "with_sensitive": learned / many,
+            "chance": expected,
+            "limit": limit,
+            "systematic": flagged,
+        }
+    )
+    table = table.sort(pl.col("with_sensitive") - pl.col("chance"), descending=True)
+    few = ["With few runs the limits are wide and little can be called systematic."] if many < 10 else []
+    return Measure(
+        "replication_audit",
+        number / rare.height if rare.height else None,
+        {"rare": rare.height, "systematic": number, "runs": many},
+        f"Of {rare.height:,} rare combinations {number:,} are reproduced systematically over {many} runs.",
+        caveats=few,
+        parameters={"keys": names, "sensitive": wanted},
+        detail=Detail(combinations=lambda: table),
+    )
 
 
 @checked
@@ -118,9 +137,7 @@ def trajectories(frame: Any, *, unit: str, period: str, states: Sequence[str]) -
     [(1, 'a', 'b'), (2, 'a', None)]
     """
     given = nw.from_native(frame, eager_only=True).to_polars()
-    for name in (unit, period, *states):
-        if name not in given.columns:
-            raise ColumnError(unknown_name(name, given.columns))
+    need_known((unit, period, *states), given.columns)
     wide: pl.DataFrame = given.sort(period).pivot(
         period, index=unit, values=list(states), maintain_order=True
     )
@@ -167,9 +184,7 @@ def unit_concentration(
     many = 0
     for run in runs:
         frame = nw.from_native(run, eager_only=True).to_polars()
-        for name in (unit, event, *classes):
-            if name not in frame.columns:
-                raise ColumnError(unknown_name(name, frame.columns))
+        need_known((unit, event, *classes), frame.columns)
         many += 1
         small = frame.filter(pl.len().over(list(classes)) < min_class)
         here = small.select(unit, hit=pl.col(event).cast(pl.Int64).fill_null(0))
@@ -192,22 +207,13 @@ def unit_concentration(
 
 def _texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(
-        [
-            canonical_text(
-                frame[name].cast(pl.String) if frame[name].dtype == pl.Categorical else frame[name]
-            )
-            .fill_null("\0missing")
-            .alias(name)
-            for name in dict.fromkeys(names)
-        ]
+        [plain_texts(frame[name]).fill_null("\0missing").alias(name) for name in dict.fromkeys(names)]
     )
 
 
 def _run(run: Any, names: Sequence[str], number: int) -> pl.DataFrame:
     data = run if isinstance(run, Microdata) else Microdata(run)
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} Run {number + 1} lacks it.")
+    need_known(names, data.columns, about=f" Run {number + 1} lacks it.")
     return _texts(engine.collect(data, list(dict.fromkeys(names))), names)
 
 
@@ -244,36 +250,3 @@ def _lower_limit(hits: Any, many: int, alpha: float) -> Any:
 
     safe = np.maximum(hits, 1)
     return np.where(hits > 0, betaincinv(safe, many - safe + 1, alpha), 0.0)
-
-
-def _answer(
-    rare: pl.DataFrame,
-    occurs: Any,
-    learned: Any,
-    chance: Any,
-    *rest: Any,
-) -> Measure:
-    limit, flagged, many, names, wanted = rest
-    number = int(flagged.sum())
-    table = pl.DataFrame(
-        {
-            "size": rare["·size"],
-            "occurs": occurs,
-            "with_sensitive": learned,
-            "chance": chance,
-            "limit": limit,
-            "systematic": flagged,
-        }
-    )
-    table = table.sort(pl.col("with_sensitive") - pl.col("chance"), descending=True)
-    return Measure(
-        "replication_audit",
-        number / rare.height if rare.height else None,
-        {"rare": rare.height, "systematic": number, "runs": many},
-        f"Of {rare.height:,} rare combinations {number:,} are reproduced systematically over {many} runs.",
-        caveats=["With few runs the limits are wide and little can be called systematic."]
-        if many < 10
-        else [],
-        parameters={"keys": list(names), "sensitive": list(wanted)},
-        detail=Detail(combinations=lambda: table),
-    )

@@ -23,20 +23,12 @@ from scipy import sparse
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import NothingLeftWarning
 from discreet.core.randomness import generator
+from discreet.tables import table_cells
 from discreet.tables.exact_disclosure import Computable, computable, disclosing_columns, knowledge, together
 from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import SINGLETON_METHODS, default_order
 from discreet.tables.interval_widening import Aim, widest, with_decoy, zero_groups
 from discreet.tables.optimal_suppression import Optimum, cheapest
-from discreet.tables.table_cells import (
-    cell_numbers,
-    cell_places,
-    counts_only,
-    empty_rows,
-    equations,
-    known_zero_rows,
-    single_contributors,
-)
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -80,9 +72,9 @@ class Case:
     @staticmethod
     def of(plan: Suppression, table: Table) -> Case:
         """Read a table, and the earlier releases a plan names."""
-        secret = cell_places(table, "primary", "primary")
-        hidden = np.setdiff1d(cell_places(table, plan.hidden, "hidden"), secret)
-        forced = np.setdiff1d(cell_places(table, plan.forced, "forced"), hidden)
+        secret = table_cells.cell_places(table, "primary", "primary")
+        hidden = np.setdiff1d(table_cells.cell_places(table, plan.hidden, "hidden"), secret)
+        forced = np.setdiff1d(table_cells.cell_places(table, plan.forced, "forced"), hidden)
         previous = tuple(
             (item.table, item.suppressed) if hasattr(item, "suppressed") else item for item in plan.previous
         )
@@ -99,12 +91,12 @@ class Case:
         forced = np.union1d(forced, zeros)
         worth = np.abs(np.asarray(inner @ x).ravel())
         if plan.cost is not None:
-            worth[: table.cells.height] = cell_numbers(table, plan.cost, "cost")
+            worth[: table.cells.height] = table_cells.cell_numbers(table, plan.cost, "cost")
         readers_have = np.zeros(x.shape[1], dtype=bool)
         readers_have[forced] = True
         singles: list[Any] | None = None
-        if not counts_only(table) and plan.singleton_method not in ("none", ()):
-            singles = single_contributors(table)
+        if not table_cells.counts_only(table) and plan.singleton_method not in ("none", ()):
+            singles = table_cells.single_contributors(table)
             singles += [None] * (len(inner) - len(singles))
         return Case(
             table,
@@ -116,8 +108,8 @@ class Case:
             worth,
             np.flatnonzero(held.last_time),
             zeros.astype(np.int64),
-            known_zero_rows(x, inner, readers_have),
-            empty_rows(table, len(inner)),
+            table_cells.known_zero_rows(x, inner, readers_have),
+            table_cells.empty_rows(table, len(inner)),
             previous,
             singles,
         )
@@ -137,8 +129,7 @@ def by_elimination(plan: Suppression, case: Case, aim: Aim | None, progress: Pro
     best: Choice | None = None
     said: dict[str, warnings.WarningMessage] = {}
     for order in _orders(case.x_unknown, case, plan.tries):
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as heard:
             made = _eliminated(plan, case, order, progress)
         said |= {str(one.message): one for one in heard}
         if best is None or _loss(made.found, case) < _loss(best.found, case):
@@ -212,13 +203,13 @@ def by_integer_program(plan: Suppression, case: Case, aim: Aim, progress: Progre
 
 def _equations(case: Case) -> Any:
     """The sums between cells of the table, over the columns of earlier releases too."""
-    found = equations(case.table)
+    found = table_cells.equations(case.table)
     return sparse.hstack([found, sparse.csr_matrix((found.shape[0], case.x.shape[1] - found.shape[1]))])
 
 
 def _zeros(plan: Suppression, case: Case) -> tuple[str, Flags | None]:
     """Which inner cells cannot protect each other, and how that is dealt with."""
-    if plan.zero_method == "none" or not counts_only(case.table):
+    if plan.zero_method == "none" or not table_cells.counts_only(case.table):
         return "none", None
     value = np.asarray(case.inner @ case.x).ravel()
     hidden_zero = bool((value[case.secret] == 0).any())

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.constraints import Above, AtLeast, Between, Entries, Percent
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.numerics.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
 from discreet.tables.primary_rules import Rule
 from discreet.tables.table_cells import steps_up
@@ -265,10 +265,7 @@ class Threshold(Rule):
 class Zeros(Rule):
     """Empty cells: they tell of everybody that they are not there."""
 
-    @property
-    def name(self) -> str:
-        """The rule."""
-        return "zeros"
+    name = "zeros"
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the empty cells."""
@@ -279,10 +276,7 @@ class Zeros(Rule):
 class Ones(Rule):
     """Cells with exactly one unit: one contributor where the table knows them, else one record."""
 
-    @property
-    def name(self) -> str:
-        """The rule."""
-        return "ones"
+    name = "ones"
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the cells of one."""
@@ -462,9 +456,7 @@ def within_groups(table: Table, dimensions: Sequence[str] | None) -> Iterator[tu
     Yields positions of cells and of the cells above, dimension by dimension and hierarchy by hierarchy.
     """
     chosen = table.dimensions if dimensions is None else tuple(dimensions)
-    for name in chosen:
-        if name not in table.dimensions:
-            raise ColumnError(unknown_name(name, table.dimensions, what="dimension"))
+    need_known(chosen, table.dimensions, what="dimension")
     for name in chosen:
         dimension = table.hierarchy[name]
         sizes = np.asarray([len(dimension.leaf_sets[code]) for code in dimension.codes])[table.codes[name]]

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.constraints import AtLeast, Entries
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import DiscreetWarning, ParameterError, need_known, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.microdata import Microdata
@@ -64,9 +64,7 @@ class RunningSummary:
     def add(self, run: Any) -> None:
         """Add one run: a frame with the cell columns and the value, each cell once."""
         frame = nw.from_native(run, eager_only=True).to_polars()
-        for name in [*self.cell, self.value, *([self.true] if self.true else [])]:
-            if name not in frame.columns:
-                raise ColumnError(unknown_name(name, frame.columns))
+        need_known([*self.cell, self.value, *([self.true] if self.true else [])], frame.columns)
         if frame.select(self.cell).is_duplicated().any():
             raise ParameterError(f"Run {self.runs + 1} lists some cells twice. Keep one row a cell and run.")
         self.runs += 1
@@ -201,8 +199,7 @@ def _each(runs: Any, run: str | None) -> Iterable[Any]:
     if run is None:
         return [runs] if hasattr(runs, "columns") else runs
     frame: pl.DataFrame = nw.from_native(runs, eager_only=True).to_polars()
-    if run not in frame.columns:
-        raise ColumnError(unknown_name(run, frame.columns))
+    need_known([run], frame.columns)
     return frame.partition_by(run, maintain_order=True, include_key=False)
 
 
@@ -317,16 +314,10 @@ def check_release(
     else:
         if not isinstance(thing, Microdata):
             Microdata(thing)
-        reasons = _of_records(rules, synthetic)
+        reasons = [] if rules.microdata else ["Records may not go there, only tables."]
+        if rules.microdata and rules.synthetic_only and not synthetic:
+            reasons = ["Only synthetic records may go there."]
     return ReleaseCheck(level, not reasons, tuple(reasons))
-
-
-def _of_records(rules: ReleaseLevel, synthetic: bool) -> list[str]:
-    if not rules.microdata:
-        return ["Records may not go there, only tables."]
-    if rules.synthetic_only and not synthetic:
-        return ["Only synthetic records may go there."]
-    return []
 
 
 def _of_table(

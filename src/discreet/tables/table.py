@@ -12,9 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Flags, Integers
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known, unknown_name
 from discreet.formula import Formula
-from discreet.tables.dimension import TOTAL, Dimension, code_frame, described
+from discreet.tables.dimension import TOTAL, Dimension, code_frame, described, places_of
 from discreet.tables.table_cells import cell_matrix
 
 if TYPE_CHECKING:
@@ -279,13 +279,13 @@ class Table:
     @cached_property
     def codes(self) -> Mapping[str, Integers]:
         """By column the place of every cell's code in its dimension; the total is 0."""
-        return {name: _places(self.cells[name], self.hierarchy[name].codes) for name in self.dimensions}
+        return {name: places_of(self.cells[name], self.hierarchy[name].codes) for name in self.dimensions}
 
     @cached_property
     def leaves(self) -> Mapping[str, Integers]:
         """By column the place of every inner cell's leaf in its dimension."""
         self.need_crossing("This")
-        return {name: _places(self.inner[name], self.hierarchy[name].leaves) for name in self.dimensions}
+        return {name: places_of(self.inner[name], self.hierarchy[name].leaves) for name in self.dimensions}
 
     @cached_property
     def x(self) -> csc_array:
@@ -312,9 +312,7 @@ class Table:
         >>> Table.from_microdata(people, "place*sex").find(place="a")
         3
         """
-        for name in codes:
-            if name not in self.dimensions:
-                raise ColumnError(unknown_name(name, self.dimensions, what="dimension"))
+        need_known(codes, self.dimensions, what="dimension")
         wanted = {name: str(codes.get(name, self.hierarchy[name].total)) for name in self.dimensions}
         hit = np.logical_and.reduce([self.cells[name].to_numpy() == code for name, code in wanted.items()])
         places = np.flatnonzero(hit)
@@ -405,8 +403,7 @@ class Table:
 
     def codes_of(self, dimension: str) -> pl.DataFrame:
         """List the codes of a dimension: ``code``, ``depth`` below the total, number of ``leaves``."""
-        if dimension not in self.dimensions:
-            raise ColumnError(unknown_name(dimension, self.dimensions, what="dimension"))
+        need_known([dimension], self.dimensions, what="dimension")
         return code_frame(self.hierarchy[dimension])
 
     def wide(
@@ -442,13 +439,13 @@ class Table:
                 raise ParameterError(
                     f"{column.name} has {len(column):,} entries; the table has {self.cells.height:,} cells."
                 )
-        return self._carried(replace(self, cells=self.cells.with_columns(series)))
+        return self.carried(replace(self, cells=self.cells.with_columns(series)))
 
     def with_rules(self, names: Sequence[str]) -> Table:
         """Note by which rules cells were found sensitive."""
-        return self._carried(replace(self, rules=tuple(dict.fromkeys((*self.rules, *names)))))
+        return self.carried(replace(self, rules=tuple(dict.fromkeys((*self.rules, *names)))))
 
-    def _carried(self, made: Table) -> Table:
+    def carried(self, made: Table) -> Table:
         """Hand on what was computed for the same cells."""
         for kept in ("x", "codes", "leaves"):
             if kept in self.__dict__:
@@ -476,8 +473,3 @@ class Table:
         from discreet.tables.table_display import as_html
 
         return as_html(self)
-
-
-def _places(labels: pl.Series, known: Sequence[str]) -> Integers:
-    places = pl.Series(np.arange(len(known)), dtype=pl.Int64)
-    return labels.replace_strict(pl.Series(known, dtype=pl.String), places, return_dtype=pl.Int64).to_numpy()

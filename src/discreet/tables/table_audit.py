@@ -16,17 +16,9 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.values import jsonable
+from discreet.tables import table_cells
 from discreet.tables.exact_disclosure import Knowledge, computable, knowledge, shared_cells
 from discreet.tables.feasibility_intervals import Protection, feasible_bounds, levels
-from discreet.tables.table_cells import (
-    MOST_SOLVED,
-    cell_places,
-    counts_only,
-    empty_rows,
-    known_zero_rows,
-    need_few_cells,
-    single_contributors,
-)
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -50,7 +42,7 @@ def audit(
     successive: int = 3,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    max_cells: Annotated[int, AtLeast(1)] = MOST_SOLVED,
+    max_cells: Annotated[int, AtLeast(1)] = table_cells.MOST_SOLVED,
 ) -> Audit:
     """Does a table with suppressed cells keep its secrets?
 
@@ -99,15 +91,15 @@ def audit(
     >>> audit(table).safe
     False
     """
-    need_few_cells(table, max_cells)
+    table_cells.need_few_cells(table, max_cells)
     count = table.cells.height
-    secret = cell_places(table, primary, "primary")
-    hidden = np.union1d(secret, cell_places(table, suppressed, "suppressed"))
+    secret = table_cells.cell_places(table, primary, "primary")
+    hidden = np.union1d(secret, table_cells.cell_places(table, suppressed, "suppressed"))
     published = np.ones(count, dtype=bool)
     published[hidden] = False
     held = knowledge(table, previous)
     combined = np.concatenate([published, held.open])
-    known = known_zero_rows(held.x, held.inner, combined)
+    known = table_cells.known_zero_rows(held.x, held.inner, combined)
     who = _contributors(table, contributors)
     if who is not None:
         # Whom the inner cells of earlier tables belong to is not known.
@@ -118,7 +110,7 @@ def audit(
         secret,
         contributors=who,
         known_rows=known,
-        empty_rows=empty_rows(table, len(held.inner)),
+        empty_rows=table_cells.empty_rows(table, len(held.inner)),
     )
     bounds = None
     if intervals_wanted(table, intervals):
@@ -148,7 +140,7 @@ def audit(
         "contributors_tested": who is not None,
         "releases": 1 + len(previous),
     }
-    checks = _sentences(figures, successive, differences, whole=counts_only(table))
+    checks = _sentences(figures, successive, differences, whole=table_cells.counts_only(table))
     return Audit(exact, pairs, len(found.sums), bounds, small, jumped, figures, checks)
 
 
@@ -164,19 +156,16 @@ def _small_groups(table: Table, published: Flags, threshold: int) -> pl.DataFram
     found = []
     for view in table.joined.views:
         pairs = nested_differences(view.x, counts, published[view.cells], threshold)
-        found.append(
-            pairs.with_columns(
-                pl.Series(name, view.cells[pairs[name].to_numpy()]) for name in ("larger", "smaller")
-            )
-        )
+        named = (pl.Series(name, view.cells[pairs[name].to_numpy()]) for name in ("larger", "smaller"))
+        found.append(pairs.with_columns(named))
     return pl.concat(found).unique(maintain_order=True)
 
 
 def _contributors(table: Table, given: bool | Sequence[Any]) -> Sequence[Any] | None:
     if isinstance(given, bool):
-        if not given or counts_only(table):
+        if not given or table_cells.counts_only(table):
             return None
-        return single_contributors(table)
+        return table_cells.single_contributors(table)
     if len(given) != table.inner.height:
         raise ParameterError(
             f"contributors has {len(given)} entries, but the table has {table.inner.height} inner cells."
@@ -209,7 +198,7 @@ def _intervals(  # noqa: PLR0917
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> pl.DataFrame:
-    counts = counts_only(table)
+    counts = table_cells.counts_only(table)
     found = feasible_bounds(
         held.x, held.inner, published, secret, lower=least_values(held.inner, known, counts=counts),
         whole=counts and whole_values(held.inner), workers=workers, progress=progress,
@@ -232,11 +221,8 @@ def _intervals(  # noqa: PLR0917
 
 
 def _named(table: Table, cells: Integers) -> pl.DataFrame:
-    codes = (
-        table.cells.select(table.dimensions)[cells]
-        if len(cells)
-        else table.cells.select(table.dimensions).clear()
-    )
+    codes = table.cells.select(table.dimensions)
+    codes = codes[cells] if len(cells) else codes.clear()
     return codes.insert_column(0, pl.Series("cell", cells, dtype=pl.Int64))
 
 
@@ -352,13 +338,7 @@ class Audit:
 
         ``line`` says what was not tested.
         """
-        return not (
-            self.exact.height
-            or self.by_contributors.height
-            or (self.intervals is not None and not self.intervals["wide_enough"].all())
-            or (self.differences is not None and self.differences.height)
-            or (self.successive is not None and self.successive.height)
-        )
+        return not self._failed()
 
     @property
     def line(self) -> str:

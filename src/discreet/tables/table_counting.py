@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.arrays import Integers
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.engine.classes import key_names
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric: bool = False) -> None:
     """Refuse columns that are not there or, where numbers are needed, are none."""
     for column in columns:
-        if column not in data.schema:
-            raise ColumnError(f"{unknown_name(column, data.columns)} It was named under '{role}'.")
+        need_known([column], data.columns, about=f" It was named under '{role}'.")
         if numeric and not (data.schema[column].is_numeric() or data.schema[column] == nw.Boolean):
             raise ColumnError(
                 f"Column '{column}' cannot be summed: it is {type_name(data.schema[column])}, not a number. Convert "
@@ -96,8 +94,12 @@ def groups_of(data: Microdata, column: str, levels: Sequence[str]) -> pl.DataFra
 
 def code_texts(values: pl.Series) -> pl.Series:
     """Write codes as the texts by which a table knows them; a missing one is a code of its own."""
-    texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-    return texts.fill_null(MISSING)
+    return plain_texts(values).fill_null(MISSING)
+
+
+def plain_texts(values: pl.Series) -> pl.Series:
+    """Write values as texts; those of a category by their levels."""
+    return canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
 
 
 def coded(values: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -109,7 +111,7 @@ def coded(values: pl.Series) -> tuple[pl.Series, pl.Series]:
     # Categories from files have no order of their own; an Enum has.
     distinct = distinct.cast(pl.String) if distinct.dtype == pl.Categorical else distinct
     listed = canonical_text(distinct.sort()).unique(maintain_order=True)
-    texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
+    texts = plain_texts(values)
     if values.null_count():
         listed = pl.concat([listed.filter(listed != MISSING), pl.Series([MISSING])])
         texts = texts.fill_null(MISSING)
@@ -161,22 +163,26 @@ def entries_by_contributor(
     A record without a contributor stands for itself; such records are left as they are, ``contributor`` missing.
     """
     names = key_names(dimensions)
-    extra = {"contributor": contributor} | ({"value": measure} if measure else {})
-    rows = engine.scan(data, {**names, **extra} | ({"weight": weight} if weight else {}))
-    value = nw.col("value").cast(nw.Float64) if measure else nw.lit(1.0)
-    if weight:
-        value = value * nw.col("weight").cast(nw.Float64)
+    rows, value = _contributions(data, names, contributor, measure, weight)
     rows = rows.with_columns(value.alias("value"))
-    known = rows.filter(~nw.col("contributor").is_null())
-    summed = engine.collect(known.group_by(*names, "contributor").agg(nw.col("value").sum()))
-    unknown = engine.collect(
-        rows.filter(nw.col("contributor").is_null()).select(*names, "contributor", "value")
-    )
+    gone = nw.col("contributor").is_null()
+    summed = engine.collect(rows.filter(~gone).group_by(*names, "contributor").agg(nw.col("value").sum()))
+    unknown = engine.collect(rows.filter(gone).select(*names, "contributor", "value"))
     summed = summed.with_columns(canonical_text(summed["contributor"]).alias("contributor"))
     unknown = unknown.with_columns(pl.lit(None, dtype=pl.String).alias("contributor"))
     return pl.concat([summed, unknown.select(summed.columns)], how="vertical_relaxed").with_columns(
         pl.col("value").fill_null(0.0)
     )
+
+
+def _contributions(
+    data: Microdata, names: dict[str, str], contributor: str, measure: str | None, weight: str | None
+) -> tuple[Any, nw.Expr]:
+    """Open a query of records with their contributor, and say what a record contributes."""
+    extra = {"contributor": contributor} | ({"value": measure} if measure else {})
+    rows = engine.scan(data, {**names, **extra} | ({"weight": weight} if weight else {}))
+    value = nw.col("value").cast(nw.Float64) if measure else nw.lit(1.0)
+    return rows, value * nw.col("weight").cast(nw.Float64) if weight else value
 
 
 def smallest_weight(data: Microdata, weight: str) -> float:
@@ -190,7 +196,7 @@ def entries_needed(respondents: int, lightest: float) -> int:
     return math.ceil(respondents / min(1.0, lightest))
 
 
-# Who is in a cell? Contributors are added up where the data is, and only cells come home.
+# Who is in a cell? The engine adds up contributors where the data is; only cells are collected.
 #
 # A contributor may have records in many inner cells, so that the largest contribution to a total is no sum of largest
 # ones. The engine is given the list of inner cells and of the published cells they are part of; it adds up what each
@@ -270,17 +276,13 @@ def _by_contributor(
 ) -> Any:
     """What every contributor has in every published cell, as a query: ``cell`` and ``value``."""
     names = key_names(table.dimensions)
-    extra = {"who": contributor} | ({"value": measure} if measure else {})
-    rows = engine.scan(data, {**names, **extra} | ({"weight": weight} if weight else {}))
-    value = nw.col("value").cast(nw.Float64) if measure else nw.lit(1.0)
-    if weight:
-        value = value * nw.col("weight").cast(nw.Float64)
+    rows, value = _contributions(data, names, contributor, measure, weight)
     rows = rows.with_columns(nw.when(~value.is_null()).then(value).otherwise(nw.lit(0.0)).alias("value"))
     places = _places(data, table)
-    known = rows.filter(~nw.col("who").is_null())
-    inner = known.group_by(*names, "who").agg(nw.col("value").sum())
-    summed = _in_cells(data, inner, places, names).group_by("cell", "who").agg(nw.col("value").sum())
-    alone = _in_cells(data, rows.filter(nw.col("who").is_null()), places, names)
+    gone, who = nw.col("contributor").is_null(), "contributor"
+    inner = rows.filter(~gone).group_by(*names, who).agg(nw.col("value").sum())
+    summed = _in_cells(data, inner, places, names).group_by("cell", who).agg(nw.col("value").sum())
+    alone = _in_cells(data, rows.filter(gone), places, names)
     return nw.concat([summed.select("cell", "value"), alone.select("cell", "value")], how="vertical")
 
 
@@ -297,10 +299,6 @@ def _places(data: Microdata, table: Table) -> pl.DataFrame:
     rows = table.inner.select(table.dimensions).with_row_index("inner")
     place = texts.join(rows, on=table.dimensions, how="left", maintain_order="left")["inner"]
     matrix = table.x.tocoo()
-    pairs = pl.DataFrame({"inner": _whole(matrix.row), "cell": _whole(matrix.col)})
+    pairs = pl.DataFrame({"inner": matrix.row.astype(np.int64), "cell": matrix.col.astype(np.int64)})
     known = found.with_columns(place.cast(pl.Int64).alias("inner")).drop_nulls("inner")
     return known.join(pairs, on="inner").drop("inner")
-
-
-def _whole(places: Any) -> Integers:
-    return np.asarray(places, dtype=np.int64)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -28,12 +28,10 @@ def laid_out(
 ) -> pl.DataFrame:
     """Lay a table out with one dimension across; see `Table.wide`."""
     across = columns or table.dimensions[-1]
-    down = _down(table, rows, across)
-    for name in (*down, across):
-        if name not in table.dimensions:
-            raise ColumnError(unknown_name(name, table.dimensions, what="dimension"))
-    if value not in table.cells.columns:
-        raise ColumnError(unknown_name(value, table.cells.columns))
+    every = [name for name in table.dimensions if name != across]
+    down = every if rows is None else [rows] if isinstance(rows, str) else list(rows)
+    need_known((*down, across), table.dimensions, what="dimension")
+    need_known([value], table.cells.columns)
     if across in down:
         raise ParameterError(f"'{across}' cannot be both down and across. Choose another one for columns.")
     kept = np.ones(table.cells.height, dtype=bool) if table_name is None else table.in_table(table_name)
@@ -47,12 +45,6 @@ def laid_out(
         frame = frame.with_columns(pl.lit(value).alias("cells"))
     spread = frame.pivot(across, index=down or ["cells"], values=value, maintain_order=True)
     return spread.select(*(down or ["cells"]), *there)
-
-
-def _down(table: Table, rows: str | Sequence[str] | None, across: str) -> list[str]:
-    if rows is None:
-        return [name for name in table.dimensions if name != across]
-    return [rows] if isinstance(rows, str) else list(rows)
 
 
 def summary_line(table: Table) -> str:

@@ -11,12 +11,13 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, need_known
 from discreet.core.values import canonical_text
 from discreet.core.wording import type_name
 from discreet.formula import Formula, Term, parsed
+from discreet.hierarchy.enumerated import Enumerated
 from discreet.tables.dimension import TOTAL
-from discreet.tables.dimension_sources import level_columns, sources
+from discreet.tables.dimension_sources import level_columns, readable, sources
 from discreet.tables.table import Table
 from discreet.tables.table_from_records import assembled, check_choices, check_names
 
@@ -213,9 +214,6 @@ def _group_codes(
     closed: bool,
 ) -> dict[str, set[str]]:
     """The codes of each dimension that stand for groups: the total and the inner nodes of its hierarchies."""
-    from discreet.hierarchy.enumerated import Enumerated
-    from discreet.tables.dimension_sources import readable
-
     found = {}
     for column in formula.columns:
         codes = {totals[column]}
@@ -270,9 +268,7 @@ def _polars(frame: Any) -> pl.DataFrame:
 
 
 def _check_columns(frame: pl.DataFrame, texts: Sequence[str], numbers: Sequence[str]) -> None:
-    for column in (*texts, *numbers):
-        if column not in frame.columns:
-            raise ColumnError(unknown_name(column, frame.columns))
+    need_known((*texts, *numbers), frame.columns)
     for column in numbers:
         if not frame.schema[column].is_numeric():
             raise ColumnError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError, refuse
 from discreet.formula import Formula, parsed
 from discreet.microdata import Microdata
 from discreet.tables.contributors import Contributing
-from discreet.tables.dimension import MISSING, TOTAL, Dimension
+from discreet.tables.dimension import MISSING, TOTAL, Dimension, places_of
 from discreet.tables.dimension_sources import built_dimension, level_columns, sources
 from discreet.tables.table import Table
 from discreet.tables.table_cells import MOST_CELLS, possible_cells, published_cells
@@ -132,7 +133,7 @@ def assembled(
     if zeros == "all":
         inner = _completed(inner, formula, dimensions, sums, structural)
     inner = _in_order(inner, formula, dimensions)
-    leaves = {column: _leaf_places(inner[column], dimensions[column]) for column in formula.columns}
+    leaves = {column: places_of(inner[column], dimensions[column].leaves) for column in formula.columns}
     neutral = inner.select(pl.col(name).alias(f"s{i}") for i, name in enumerate(sums))
     rolled = published_cells(formula, dimensions, leaves, neutral)
     value = measures[0] if measures else ("weighted" if weight else "count")
@@ -178,8 +179,6 @@ def named_cells(
 
 def _reordered(table: Table) -> Table:
     """Put the number of contributors beside the sums."""
-    from dataclasses import replace
-
     last = ["contributors", "table", "level", "inner_cells"]
     first = [name for name in table.cells.columns if name not in last]
     return replace(table, cells=table.cells.select(*first, *last))
@@ -233,17 +232,11 @@ def _possible(full: pl.DataFrame, structural: Any, formula: Formula) -> pl.DataF
 
 def _in_order(inner: pl.DataFrame, formula: Formula, dimensions: Mapping[str, Dimension]) -> pl.DataFrame:
     places = [
-        pl.Series(f"place {i}", _leaf_places(inner[column], dimensions[column]))
+        pl.Series(f"place {i}", places_of(inner[column], dimensions[column].leaves))
         for i, column in enumerate(formula.columns)
     ]
     names = [place.name for place in places]
     return inner.with_columns(places).sort(names).drop(names)
-
-
-def _leaf_places(labels: pl.Series, dimension: Dimension) -> Any:
-    known = pl.Series(dimension.leaves, dtype=pl.String)
-    places = pl.Series(np.arange(len(known)), dtype=pl.Int64)
-    return labels.replace_strict(known, places, return_dtype=pl.Int64).to_numpy()
 
 
 def check_choices(zeros: str, missing: str) -> None:

@@ -21,8 +21,9 @@ from scipy import sparse
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.formula import Formula
-from discreet.tables.dimension import TOTAL, Chain, Dimension, dimension_of
+from discreet.tables.dimension import TOTAL, Chain, Dimension, dimension_of, places_of
 from discreet.tables.dimension_sources import branch_order
+from discreet.tables.gauss.problem import moved_rows
 from discreet.tables.table_cells import equations
 from discreet.tables.table_ties import Remainders, crossing_ties, one_person_across, remainders_of
 
@@ -84,13 +85,13 @@ def linked(
     keys, places = _numbered(named, totals, dimensions)
     inner_keys, rows = _numbered([laid_out(table.inner, totals) for table in tables], totals)
     views = [
-        View(at, _moved(table.x, row, inner_keys.height))
+        View(at, moved_rows(table.x, row, inner_keys.height))
         for table, at, row in zip(tables, places, rows, strict=True)
     ]
     x, owner = _written_out(views, keys.height)
     ties = [_filled(x[:, view.cells] - view.x) for view in views]
     ties += [
-        _moved(table.joined.ties, row, inner_keys.height)
+        moved_rows(table.joined.ties, row, inner_keys.height)
         for table, row in zip(tables, rows, strict=True)
         if table.joined is not None
     ]
@@ -188,28 +189,13 @@ def _numbered(
     names = list(totals)
     every = pl.concat([frame.select(names) for frame in frames]).unique(maintain_order=True)
     if order is not None:
-        every = every.sort(
-            pl.col(name).replace_strict(
-                pl.Series(order[name].codes, dtype=pl.String),
-                pl.Series(np.arange(len(order[name].codes))),
-                return_dtype=pl.Int64,
-            )
-            for name in names
-        )
+        every = every[np.lexsort([places_of(every[name], order[name].codes) for name in reversed(names)])]
     numbers = every.with_row_index("discreet place")
     places = [
         frame.select(names).join(numbers, on=names, how="left", maintain_order="left")["discreet place"]
         for frame in frames
     ]
     return every, [place.cast(pl.Int64).to_numpy() for place in places]
-
-
-def _moved(x: Any, rows: Integers, height: int) -> Any:
-    """The columns of one table over the inner cells of all."""
-    given = sparse.coo_matrix(x)
-    return sparse.csc_matrix(
-        (given.data.astype(np.int64), (rows[given.row], given.col)), shape=(height, given.shape[1])
-    )
 
 
 def _written_out(views: Sequence[View], count: int) -> tuple[Any, Integers]:
@@ -311,9 +297,7 @@ def _finished(  # noqa: PLR0917
 ) -> pl.DataFrame:
     level = np.zeros(cells.height, dtype=np.int64)
     for name, dimension in dimensions.items():
-        depth = pl.Series(dimension.depth)
-        known = pl.Series(dimension.codes, dtype=pl.String)
-        level += cells[name].replace_strict(known, depth, return_dtype=pl.Int64).to_numpy()
+        level += dimension.depth[places_of(cells[name], dimension.codes)]
     cells = cells.with_columns(
         level=pl.Series(level),
         inner_cells=pl.Series(np.diff(x.indptr), dtype=pl.Int64),

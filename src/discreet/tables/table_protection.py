@@ -19,19 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from discreet.core import guarantees
 from discreet.core.arrays import Array, Integers
 from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.guarantees import (
-    CODES_OF_THE_DATA,
-    CONFIDENTIAL,
-    NOT_COMPARED,
-    SEVERAL_RECORDS,
-    DifferentialPrivacy,
-    Spending,
-    public_and_internal,
-    settled,
-    stands,
-)
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.native_libraries import one_thread
@@ -42,6 +32,7 @@ from discreet.core.value_gate import name_in_documents
 from discreet.core.values import jsonable
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
+from discreet.tables.poisson import checked_counts
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -57,6 +48,8 @@ __all__ = [
     "added_up",
     "counts_of",
     "neighbors_of",
+    "on_inner_cells",
+    "people_counted",
     "released",
     "why_not_claimed",
 ]
@@ -100,7 +93,7 @@ class TableChange:
     notes: tuple[str, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
-    private: DifferentialPrivacy | None = None
+    private: guarantees.DifferentialPrivacy | None = None
     why_none: str = ""
     detail: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     copies: tuple[tuple[Values, Values], ...] = ()
@@ -140,8 +133,8 @@ class ProtectedTable:
     figures: Mapping[str, Any] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=Detail)
     copies: tuple[Table, ...] = ()
-    private: DifferentialPrivacy | None = None
-    spending: Spending | None = None
+    private: guarantees.DifferentialPrivacy | None = None
+    spending: guarantees.Spending | None = None
 
     @property
     def published(self) -> pl.DataFrame:
@@ -163,7 +156,7 @@ class ProtectedTable:
 
     def summary(self) -> str:
         """What was done and what it cost, in a few sentences; beside a guarantee nothing that the true table tells."""
-        said = NOT_COMPARED if self.guarantee else self.information.meaning
+        said = guarantees.NOT_COMPARED if self.guarantee else self.information.meaning
         assured = (
             f"Guarantee: {self.guarantee}" if self.guarantee else f"No formal guarantee: {self.why_none}"
         )
@@ -181,7 +174,7 @@ class ProtectedTable:
             "spending": self.spending.to_dict() if self.spending else None,
         }
         if internal:
-            found |= {"confidential": CONFIDENTIAL, "information": self.information.to_dict()}
+            found |= {"confidential": guarantees.CONFIDENTIAL, "information": self.information.to_dict()}
         return found
 
     def to_html(self, path: str | Path, *, show_values: bool = False) -> Path:
@@ -213,11 +206,10 @@ class TableProtection(ABC):
     follow_from_parameters: ClassVar[frozenset[str]] = frozenset()
     """Figures that follow from the parameters and the declared domain alone: a log may hold them beside a claim."""
 
-    def __init_subclass__(cls, *, shared: bool = False, **options: Any) -> None:
-        # What several protections share is no protection itself.
+    def __init_subclass__(cls, *, is_method: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
         typed_parameters(cls, where=lambda made: made.name)
-        if not (shared or cls.__name__.startswith("_")):
+        if is_method and not cls.__name__.startswith("_"):
             TableProtection.known[kebab(cls.__name__)] = cls
 
     @property
@@ -258,7 +250,7 @@ class TableProtection(ABC):
         figures, inside, seconds = dict(change.figures), {}, time.perf_counter() - began
         withheld = change.private is not None
         if withheld:
-            figures, more = public_and_internal(self.follow_from_parameters, figures)
+            figures, more = guarantees.public_and_internal(self.follow_from_parameters, figures)
             inside = {"changed_cells": moved, "seconds": seconds, **more}
         step = Step(
             treatment=self.name,
@@ -269,7 +261,7 @@ class TableProtection(ABC):
             counts_withheld=withheld,
             internal={"seed": int(root), **inside, **change.internal},
         )
-        guarantee, why_none = settled(change.private, change.why_none, seeded=stream.seeded)
+        guarantee, why_none = guarantees.settled(change.private, change.why_none, seeded=stream.seeded)
         others = tuple(released(table, cells, inner, change.notes) for cells, inner in change.copies)
         return ProtectedTable(
             made,
@@ -280,7 +272,7 @@ class TableProtection(ABC):
             figures,
             Detail(**change.detail),
             (made, *others),
-            stands(change.private, seeded=stream.seeded),
+            guarantees.stands(change.private, seeded=stream.seeded),
             ledger.spending() if ledger else None,
         )
 
@@ -326,10 +318,7 @@ def released(table: Table, cells: Values, inner: Values, notes: tuple[str, ...] 
         notes=notes,
         contributing=None,
     )
-    for name in ("x", "codes", "leaves"):
-        if name in table.__dict__:
-            made.__dict__[name] = table.__dict__[name]
-    return made
+    return table.carried(made)
 
 
 def _series(name: str, values: Array) -> pl.Series:
@@ -356,6 +345,24 @@ def counts_of(table: Table, method: str) -> tuple[Integers, Integers]:
     return table.cells["count"].to_numpy().astype(np.int64), table.inner["count"].to_numpy().astype(np.int64)
 
 
+def people_counted(table: Table, method: str) -> tuple[Integers, Integers]:
+    """Return the counts of people, published and inner; refuse tables of anything else."""
+    published, inner = counts_of(table, method)
+    if table.weight:
+        raise ParameterError(
+            f"{method} works on counts of people, and this table is weighted: one person would change it by a "
+            "whole weight. Build it without weight=."
+        )
+    return published, checked_counts(inner)
+
+
+def on_inner_cells(table: Table, values: Array, missing: float) -> Array:
+    """Give every inner cell the value of the published cell with its codes; one that is not published has none."""
+    place = {key: at for at, key in enumerate(table.keys)}
+    at = np.array([place.get(key, -1) for key in table.inner.select(table.dimensions).rows()], dtype=np.int64)
+    return np.where(at >= 0, values[at], missing)
+
+
 def neighbors_of(table: Table) -> str:
     """What may differ between two tables that cannot be told apart: a record, or a unit where a row stands for many."""
     if table.counted is None:
@@ -366,9 +373,9 @@ def neighbors_of(table: Table) -> str:
 def why_not_claimed(table: Table, domain: str | None) -> str:
     """Why noise on the cells of a table proves nothing; empty where it does.
 
-    Codes must have been given with the table, so that neither a code nor a missing cell tells of the data, and a person
-    must have one record.
+    Codes must have been given with the table, so that neither a code nor a missing cell depends on the data, and a
+    person must have one record.
     """
     if domain != "public" or not all(dimension.declared for dimension in table.hierarchy.values()):
-        return CODES_OF_THE_DATA
-    return SEVERAL_RECORDS if table.knows_contributors else ""
+        return guarantees.CODES_OF_THE_DATA
+    return guarantees.SEVERAL_RECORDS if table.knows_contributors else ""

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.wording import percent
 from discreet.tables.linear_programs import Program
@@ -169,9 +169,7 @@ def reconstruct(
     return Reconstruction(listed, by_unit, figures)
 
 
-def solved_cells(
-    sums: Any, low: Floats, high: Floats, *, solver: Solver = "ip", max_solutions: int = 10_000
-) -> Solved:
+def solved_cells(sums: Any, low: Floats, high: Floats, *, max_solutions: int = 10_000) -> Solved:
     """What do sums over cells, each known between two numbers, say about the cells themselves?
 
     ``sums`` is a sparse matrix, one row a sum and one column a cell; cells are whole numbers and not negative.
@@ -183,7 +181,7 @@ def solved_cells(
     >>> found.low.astype(int).tolist(), found.high.astype(int).tolist(), found.solutions
     ([3, 0], [3, 0], 1)
     """
-    return _rebuilt(_System(sparse.csr_matrix(sums), low, high), solver, max_solutions)
+    return _rebuilt(_System(sparse.csr_matrix(sums), low, high), "ip", max_solutions)
 
 
 @dataclass(frozen=True)
@@ -231,10 +229,7 @@ def _equations(
     for number, table in enumerate(tables):
         frame = pl.DataFrame(table)
         for name in [count, *([unit] if unit else [])]:
-            if name not in frame.columns:
-                raise ColumnError(
-                    f"Table {number + 1} has no column '{name}'. {unknown_name(name, frame.columns)}"
-                )
+            need_known([name], frame.columns, where=f"Table {number + 1} has no column '{name}'. ")
         strange = [name for name in frame.columns if name not in {*dimensions, count, unit}]
         if strange:
             raise ColumnError(
@@ -360,10 +355,8 @@ def _by_programs(system: _System, low: Floats, high: Floats) -> tuple[Floats, Fl
                     )
                 if np.isinf(found):
                     continue
-                seen_low, seen_high = (
-                    np.minimum(seen_low, program.solution),
-                    np.maximum(seen_high, program.solution),
-                )
+                seen_low = np.minimum(seen_low, program.solution)
+                seen_high = np.maximum(seen_high, program.solution)
                 if largest:
                     high[cell] = np.floor(found + 1e-6)
                 else:

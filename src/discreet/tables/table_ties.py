@@ -277,13 +277,9 @@ def _brought_together(
     for group in alike.values():
         for one, other in combinations(group, 2):
             if who[one] != who[other] and all(
-                _meet(dimension, a, b)
+                dimension.leaf_sets[a] & dimension.leaf_sets[b]
                 for dimension, a, b in zip(dimensions.values(), keys[one], keys[other], strict=True)
             ):
                 old, new = who[other], who[one]
                 for row in group:
                     who[row] = new if who[row] == old else who[row]
-
-
-def _meet(dimension: Dimension, one: str, other: str) -> bool:
-    return bool(dimension.leaf_sets[one] & dimension.leaf_sets[other])

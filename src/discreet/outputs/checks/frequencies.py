@@ -18,7 +18,7 @@ from discreet.core.errors import ParameterError
 from discreet.outputs.check_results import CheckResult, Finding, Position, Status
 from discreet.outputs.output_policy import OutputPolicy
 
-_MOST_UNKNOWNS = 1500
+MOST_UNKNOWNS = 1500
 _ARE = ("cell is", "cells are")
 
 
@@ -144,8 +144,8 @@ def check_margins(
     policy = policy or OutputPolicy()
     table = as_counts(counts)
     unseen = as_flags(hidden, table)
-    found = determined(unseen)
-    return CheckResult(given_away(found, _small_remainders(table, unseen, policy), "published margins", barn))
+    small = _small_remainders(table, unseen, policy)
+    return CheckResult(given_away(determined(unseen), small, "published margins", barn))
 
 
 def given_away(found: Flags, small: Flags, totals: str, barn: str) -> list[Finding]:
@@ -182,10 +182,8 @@ def determined(hidden: npt.ArrayLike) -> Flags:
     number = int(unseen.sum())
     if number == 0:
         return unseen
-    if number > _MOST_UNKNOWNS:
+    if number > MOST_UNKNOWNS:
         return unseen & ~_peeled(unseen)
-    from scipy.linalg import null_space
-
     index = np.full(unseen.shape, -1)
     index[unseen] = np.arange(number)
     rows = []
@@ -195,11 +193,17 @@ def determined(hidden: npt.ArrayLike) -> Flags:
         equations = np.zeros((len(lines), number + 1))
         np.put_along_axis(equations, np.where(lines >= 0, lines, number), 1.0, axis=1)
         rows.append(equations[:, :number])
-    free = null_space(np.vstack(rows))
-    moving = (np.abs(free) > 1e-9).any(axis=1) if free.size else np.zeros(number, dtype=bool)
     found = np.zeros(unseen.shape, dtype=bool)
-    found[unseen] = ~moving
+    found[unseen] = fixed_by(np.vstack(rows))
     return found
+
+
+def fixed_by(equations: Floats) -> Flags:
+    """Flag the unknowns that linear equations, one a row, determine."""
+    from scipy.linalg import null_space
+
+    free = null_space(equations)
+    return ~(np.abs(free) > 1e-9).any(axis=1) if free.size else np.ones(equations.shape[1], dtype=bool)
 
 
 def full_cells(table: Floats, *, possible: Flags, hidden: Flags) -> Flags:
@@ -311,10 +315,9 @@ def _peeled(hidden: Flags) -> Flags:
 def _small_remainders(table: Floats, hidden: Flags, policy: OutputPolicy) -> Flags:
     found = np.zeros(table.shape, dtype=bool)
     for axis in range(table.ndim):
-        some = hidden.any(axis=axis, keepdims=True)
         remainder = np.where(hidden, table, 0.0).sum(axis=axis, keepdims=True)
         fewest = 0.0 if policy.zeros_are_disclosive else 0.5
-        found |= hidden & some & (remainder >= fewest) & (remainder < policy.threshold)
+        found |= hidden & (remainder >= fewest) & (remainder < policy.threshold)
     return found
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.arrays import Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.wording import percent
-from discreet.outputs.check_results import CheckResult, Finding
+from discreet.outputs.check_results import CheckResult, Finding, Status
 from discreet.outputs.checks.frequencies import check_counts, counted, flagged
 from discreet.outputs.checks.total_checks import check_totals, has_few_values
 from discreet.outputs.output_policy import OutputPolicy
@@ -72,8 +72,7 @@ def design_of(regressors: npt.ArrayLike) -> Design:
         raise ParameterError(
             "The regressors have missing or infinite entries. Leave those records out first."
         )
-    size = np.linalg.norm(matrix, axis=0)
-    triangle = np.linalg.qr(matrix / np.where(size > 0, size, 1.0), mode="r")
+    triangle = np.linalg.qr(_scaled(matrix), mode="r")
     rank = int(np.linalg.matrix_rank(triangle, tol=_SAME * max(matrix.shape[1], 1)))
     names = [f"x{i}" for i in range(matrix.shape[1])]
     frame = pl.DataFrame({name: matrix[:, i] for i, name in enumerate(names)})
@@ -86,6 +85,11 @@ def design_of(regressors: npt.ArrayLike) -> Design:
     return Design(len(matrix), rank, int(ids.max()) + 1, ids, np.where(constant, alike, len(matrix) - alike))
 
 
+def _scaled(matrix: Floats) -> Floats:
+    size = np.linalg.norm(matrix, axis=0)
+    return np.asarray(matrix / np.where(size > 0, size, 1.0))
+
+
 def check_dof(dof: float, policy: OutputPolicy | None = None, *, barn: str = "g") -> Finding:
     """Check residual degrees of freedom.
 
@@ -96,14 +100,11 @@ def check_dof(dof: float, policy: OutputPolicy | None = None, *, barn: str = "g"
     """
     limit = (policy or OutputPolicy()).dof_threshold
     fails = not dof >= limit
+    reason = f"{dof:g} residual degrees of freedom" + (
+        f", fewer than {limit}." if fails else f" ({limit} are enough)."
+    )
     return Finding(
-        "degrees of freedom",
-        barn,
-        "fail" if fails else "pass",
-        f"{dof:g} residual degrees of freedom, fewer than {limit}."
-        if fails
-        else f"{dof:g} residual degrees of freedom ({limit} are enough).",
-        figures={"dof": float(dof)},
+        "degrees of freedom", barn, "fail" if fails else "pass", reason, figures={"dof": float(dof)}
     )
 
 
@@ -158,15 +159,11 @@ def check_model(
     design = design_of(regressors)
     people = design.records if subject is None else len(np.unique(np.asarray(subject)))
     findings = [check_dof(min(people, effective) - design.rank, policy)]
+    perfect = "The model fits perfectly: its predictions are the data."
     findings.append(
-        Finding(
-            "perfect fit",
-            "g",
-            "fail" if is_perfect else "pass",
-            "The model fits perfectly: its predictions are the data."
-            if is_perfect
-            else "The fit is not perfect.",
-        )
+        Finding("perfect fit", "g", "fail", perfect)
+        if is_perfect
+        else Finding("perfect fit", "g", "pass", "The fit is not perfect.")
     )
     findings += check_per_unit(shown)
     if design.is_saturated:
@@ -183,9 +180,7 @@ def check_model(
 
 def _alone(regressors: npt.ArrayLike, rank: int) -> list[Finding]:
     """Find the records that have a parameter to themselves: the model gives their outcome back exactly."""
-    matrix = np.asarray(regressors, dtype=np.float64)
-    size = np.linalg.norm(matrix, axis=0)
-    scaled = matrix / np.where(size > 0, size, 1.0)
+    scaled = _scaled(np.asarray(regressors, dtype=np.float64))
     left, spread, _ = np.linalg.svd(np.asarray(np.linalg.qr(scaled, mode="r")).T, full_matrices=False)
     kept = left[:, :rank] / spread[:rank]
     number = int((np.square(scaled @ kept).sum(axis=1) > 1 - _SAME).sum())
@@ -258,10 +253,10 @@ def check_per_unit(shown: Sequence[str]) -> list[Finding]:
     >>> [finding.status for finding in check_per_unit(["coefficients", "residuals"])]
     ['fail']
     """
-    microdata = [name for name in shown if any(word in name.lower() for word in _PER_UNIT)]
     return [
         Finding("values per person", "g", "fail", f"'{name}' has a value for every person: it is microdata.")
-        for name in microdata
+        for name in shown
+        if any(word in name.lower() for word in _PER_UNIT)
     ]
 
 
@@ -273,8 +268,7 @@ def _as_table(
         "it is a table in disguise and judged as one."
     )
     if outcome is None:
-        lack = Finding("saturation", "g", "review", f"{note} The outcome was not given, so a human judges.")
-        return [lack]
+        return [Finding("saturation", "g", "review", f"{note} The outcome was not given, so a human judges.")]
     values = np.asarray(outcome, dtype=np.float64).ravel()
     classes, coded = np.unique(values, return_inverse=True)
     is_count = len(classes) <= _MOST_CLASSES and bool(np.all(classes == np.round(classes)))
@@ -356,43 +350,30 @@ def structure_findings(model: Any, X: Any, y: Any, policy: OutputPolicy) -> list
     found: Mapping[str, Any] = model_structure(model, X, y, threshold=policy.threshold).figures
     said = []
     if found["memorized_rows"]:
-        said.append(
-            Finding(
-                "values per person",
-                "g",
-                "fail",
-                f"The model carries {found['memorized_rows']:,} training records as they are: it is microdata.",
-                figures={"memorized_rows": found["memorized_rows"]},
-            )
+        reason = (
+            f"The model carries {found['memorized_rows']:,} training records as they are: it is microdata."
         )
+        figures = {"memorized_rows": found["memorized_rows"]}
+        said.append(Finding("values per person", "g", "fail", reason, figures=figures))
     if found["leaves_below"]:
-        said.append(
-            Finding(
-                "small leaves",
-                "a",
-                "fail",
-                f"{found['leaves_below']:,} of {found['leaves']:,} leaves hold fewer than {policy.threshold} people, "
-                f"and isolate {percent(found['exposed_share'])} of the training records: set min_samples_leaf to "
-                f"{policy.threshold} or more.",
-                figures={"leaves_below": found["leaves_below"], "smallest_leaf": found["smallest_leaf"]},
-            )
+        reason = (
+            f"{found['leaves_below']:,} of {found['leaves']:,} leaves hold fewer than {policy.threshold} people, "
+            f"and isolate {percent(found['exposed_share'])} of the training records: set min_samples_leaf to "
+            f"{policy.threshold} or more."
         )
+        figures = {name: found[name] for name in ("leaves_below", "smallest_leaf")}
+        said.append(Finding("small leaves", "a", "fail", reason, figures=figures))
     elif found["leaves"]:
-        said.append(
-            Finding("small leaves", "a", "pass", f"Every leaf holds {policy.threshold} people or more.")
-        )
+        reason = f"Every leaf holds {policy.threshold} people or more."
+        said.append(Finding("small leaves", "a", "pass", reason))
     freedom = found["degrees_of_freedom"]
     if freedom is not None and freedom < policy.dof_threshold:
-        said.append(
-            Finding(
-                "degrees of freedom",
-                "g",
-                "fail",
-                f"The model has learned {found['model_parameters']:,} numbers, which leaves {freedom:,} degrees of "
-                f"freedom; {policy.dof_threshold} are needed.",
-                figures={"degrees_of_freedom": freedom},
-            )
+        reason = (
+            f"The model has learned {found['model_parameters']:,} numbers, which leaves {freedom:,} degrees of "
+            f"freedom; {policy.dof_threshold} are needed."
         )
+        figures = {"degrees_of_freedom": freedom}
+        said.append(Finding("degrees of freedom", "g", "fail", reason, figures=figures))
     return said
 
 
@@ -404,22 +385,19 @@ def membership_finding(model: Any, X: Any, y: Any, others: tuple[Any, Any]) -> F
     told: Mapping[str, Any] = found.figures
     low, high = told["risk_low"], told["risk_high"]
     figures = {name: told[name] for name in ("risk", "risk_low", "risk_high", "auc")}
+    status: Status = "review"
     if low is None or high is None:
-        return Finding(
-            "membership",
-            "g",
-            "review",
-            "The attack says the same of everybody: nothing was shown.",
-            figures=figures,
-        )
-    if low > _BLACK_BOX:
+        reason = "The attack says the same of everybody: nothing was shown."
+    elif low > _BLACK_BOX:
+        status = "fail"
         reason = (
             f"Training records are recognized by what the model says: the risk beyond false alarms is at least "
             f"{percent(low)}."
         )
-        return Finding("membership", "g", "fail", reason, figures=figures)
-    reason = (
-        f"Training records could not be told from others by what the model says; a risk of up to "
-        f"{percent(max(high, 0.0))} cannot be ruled out."
-    )
-    return Finding("membership", "g", "review" if high > 2 * _BLACK_BOX else "pass", reason, figures=figures)
+    else:
+        status = "review" if high > 2 * _BLACK_BOX else "pass"
+        reason = (
+            f"Training records could not be told from others by what the model says; a risk of up to "
+            f"{percent(max(high, 0.0))} cannot be ruled out."
+        )
+    return Finding("membership", "g", status, reason, figures=figures)

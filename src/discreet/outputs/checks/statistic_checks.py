@@ -64,9 +64,7 @@ def check_quantiles(
     who = None if owner is None else np.unique(np.asarray(owner), return_inverse=True)[1][known][order]
     people = len(numbers) if who is None else len(np.unique(who))
     if people == 0:
-        return CheckResult(
-            [Finding("empty group", "b", "review", "The group has no values: nothing was checked.")]
-        )
+        return _no_values("b")
     findings = [
         flagged(
             "low count",
@@ -105,6 +103,12 @@ def check_quantiles(
         wrong = "{} exactly one person's value. Round it, or let a human judge."
         findings.append(flagged("own value", "b", alone, wrong, "", of="published quantile", status="review"))
     return CheckResult(findings)
+
+
+def _no_values(barn: str) -> CheckResult:
+    return CheckResult(
+        [Finding("empty group", barn, "review", "The group has no values: nothing was checked.")]
+    )
 
 
 def interval_counts(
@@ -170,9 +174,7 @@ def check_extremes(
     numbers = np.asarray(values, dtype=np.float64).ravel()
     numbers = numbers[~np.isnan(numbers)]
     if not len(numbers):
-        return CheckResult(
-            [Finding("empty group", "c", "review", "The group has no values: nothing was checked.")]
-        )
+        return _no_values("c")
     findings = []
     for name in which:
         if name not in ("minimum", "maximum"):

@@ -13,44 +13,16 @@ from scipy import sparse
 
 from discreet.core.arrays import Array, Flags, Integers
 from discreet.core.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
+from discreet.tables.gauss import problem as setup
 from discreet.tables.gauss.elimination_runs import Outcome, run
-from discreet.tables.gauss.problem import (
-    ANY_SUM,
-    CONTRIBUTOR,
-    DEPENDENT,
-    FEW_CONTRIBUTORS,
-    PLAIN,
-    PRIMARY,
-    SUBSPACE,
-    SUBSPACE_STRICT,
-    ZERO_METHODS,
-    ZERO_REUSED,
-    ZERO_SPACE,
-    ZERO_SUM,
-    Problem,
-    Roles,
-    Sought,
-    ZeroMethod,
-    equal_columns,
-    labels_of,
-    merged_rows,
-    owners,
-    roles_of,
-    row_kinds,
-    singleton_methods,
-    sought_of,
-    special_of,
-    turns_of,
-    whole_numbers,
-)
 
 RULES = {
-    PRIMARY: "reveals a primary cell",
-    ZERO_SUM: "is a sum of zeros",
-    ZERO_REUSED: "reuses zeros of another published cell",
-    ZERO_SPACE: "consists of zeros",
-    CONTRIBUTOR: "lets a contributor compute a primary cell",
-    FEW_CONTRIBUTORS: "consists of one or two single contributors",
+    setup.PRIMARY: "reveals a primary cell",
+    setup.ZERO_SUM: "is a sum of zeros",
+    setup.ZERO_REUSED: "reuses zeros of another published cell",
+    setup.ZERO_SPACE: "consists of zeros",
+    setup.CONTRIBUTOR: "lets a contributor compute a primary cell",
+    setup.FEW_CONTRIBUTORS: "consists of one or two single contributors",
 }
 EQUAL = "is equal to a primary cell"
 
@@ -116,7 +88,7 @@ def secondary(
     forced: Sequence[int] | Array = (),
     hidden: Sequence[int] | Array = (),
     extra_primary: Any = None,
-    zero_method: ZeroMethod = "none",
+    zero_method: setup.ZeroMethod = "none",
     strict: bool = False,
     special_rows: Sequence[int] | Array | None = None,
     contributors: Sequence[Hashable | None] | None = None,
@@ -176,22 +148,22 @@ def secondary(
     ([1], 'reveals a primary cell')
     """
     began = time.perf_counter()
-    x = whole_numbers(x, "x")
-    methods = singleton_methods(singleton_method)
-    if zero_method not in ZERO_METHODS:
-        raise ParameterError(unknown_name(str(zero_method), ZERO_METHODS, what="zero method"))
-    special = special_of(special_rows, x.shape[0], zero_method)
-    label, names = labels_of(contributors, x.shape[0], methods)
+    x = setup.whole_numbers(x, "x")
+    methods = setup.singleton_methods(singleton_method)
+    if zero_method not in setup.ZERO_METHODS:
+        raise ParameterError(unknown_name(str(zero_method), setup.ZERO_METHODS, what="zero method"))
+    special = setup.special_of(special_rows, x.shape[0], zero_method)
+    label, names = setup.labels_of(contributors, x.shape[0], methods)
     if special is not None and methods - {"virtual"}:
         raise ParameterError(
             "zero_method is for frequency tables and singleton_method for magnitude tables: their rules about "
             "rows cannot both hold. Set zero_method='none' or singleton_method=()."
         )
     in_rows = special if zero_method in {"subspace", "any_sum"} else None
-    roles = roles_of(x, primary, candidates, values, forced, hidden, in_rows)
-    first = equal_columns(x)
-    turns, n_forced = turns_of(roles, first)
-    sought = sought_of(
+    roles = setup.roles_of(x, primary, candidates, values, forced, hidden, in_rows)
+    first = setup.equal_columns(x)
+    turns, n_forced = setup.turns_of(roles, first)
+    sought = setup.sought_of(
         x, roles, first, extra_primary,
         None if in_rows is not None else special, label, methods, protect_missing_singletons,
     )  # fmt: skip
@@ -202,20 +174,20 @@ def secondary(
     )
     outcome = run(problem, progress)
 
-    verdict = np.full(x.shape[1], DEPENDENT, dtype=np.int64)
+    verdict = np.full(x.shape[1], setup.DEPENDENT, dtype=np.int64)
     verdict[turns] = outcome.verdict
     turn = np.zeros(x.shape[1], dtype=np.int64)
     turn[turns] = np.arange(len(turns))
     equals_primary = np.isin(first, first[roles.sensitive])
-    out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > DEPENDENT)
+    out = equals_primary[roles.ordered] | (verdict[first[roles.ordered]] > setup.DEPENDENT)
     found = roles.ordered[out]
     reasons = [
-        _equal(cell, roles, first)
+        Reason(cell, EQUAL, int(roles.sensitive[first[roles.sensitive] == first[cell]][0]))
         if equals_primary[cell]
         else _reason(cell, outcome, int(turn[first[cell]]), sought, names)
         for cell in found.tolist()
     ]
-    reasons += [Reason(cell, RULES[ZERO_SPACE]) for cell in roles.converted.tolist()]
+    reasons += [Reason(cell, RULES[setup.ZERO_SPACE]) for cell in roles.converted.tolist()]
     published = np.ones(x.shape[1], dtype=bool)
     published[np.concatenate([roles.sensitive, found, roles.hidden])] = False
     published[roles.forced] = True
@@ -244,20 +216,20 @@ def secondary(
 def _problem(  # noqa: PLR0917
     columns: Any,
     n_forced: int,
-    sought: Sought,
+    sought: setup.Sought,
     special: Flags | None,
     label: Integers | None,
     methods: set[str],
     method: int,
     empty: Flags | None,
-) -> Problem:
-    kind, labels = row_kinds(columns.shape[0], special, label if methods - {"virtual"} else None)
+) -> setup.Problem:
+    kind, labels = setup.row_kinds(columns.shape[0], special, label if methods - {"virtual"} else None)
     every = sparse.hstack([columns, sought.columns]).tocsc()
-    rows = merged_rows(every, kind)
+    rows = setup.merged_rows(every, kind)
     every = every[rows].tocsc()
     every.sort_indices()
     width = columns.shape[1]
-    return Problem(
+    return setup.Problem(
         columns=every[:, :width],
         n_forced=n_forced,
         primaries=every[:, width:],
@@ -269,22 +241,18 @@ def _problem(  # noqa: PLR0917
         parallel="parallel" in methods,
         combinations="combinations" in methods,
         # Before rows are brought together: an empty row and one with people in it may stand in the same columns.
-        owner=owners(sought.columns, labels, empty),
+        owner=setup.owners(sought.columns, labels, empty),
         guarded=np.array([kind in {None, "single contributor"} for _, kind in sought.what], dtype=np.bool_),
     )
 
 
 def _method(zero_method: str, strict: bool) -> int:
     if zero_method == "subspace":
-        return SUBSPACE_STRICT if strict else SUBSPACE
-    return ANY_SUM if zero_method == "any_sum" else PLAIN
+        return setup.SUBSPACE_STRICT if strict else setup.SUBSPACE
+    return setup.ANY_SUM if zero_method == "any_sum" else setup.PLAIN
 
 
-def _equal(cell: int, roles: Roles, first: Integers) -> Reason:
-    return Reason(cell, EQUAL, int(roles.sensitive[first[roles.sensitive] == first[cell]][0]))
-
-
-def _reason(cell: int, outcome: Outcome, turn: int, sought: Sought, names: list[Hashable]) -> Reason:
+def _reason(cell: int, outcome: Outcome, turn: int, sought: setup.Sought, names: list[Hashable]) -> Reason:
     because, who = int(outcome.because[turn]), int(outcome.who[turn])
     primary, virtual = sought.what[because] if because >= 0 else (None, None)
     return Reason(
@@ -292,7 +260,9 @@ def _reason(cell: int, outcome: Outcome, turn: int, sought: Sought, names: list[
     )
 
 
-def _unsafe(outcome: Outcome, problem: Problem, sought: Sought, roles: Roles, first: Integers) -> Integers:
+def _unsafe(
+    outcome: Outcome, problem: setup.Problem, sought: setup.Sought, roles: setup.Roles, first: Integers
+) -> Integers:
     """Primary cells that forced cells give away, to everybody or to a contributor, or that have no rows."""
     left = outcome.left
     gone = left.sizes == 0
@@ -307,7 +277,7 @@ def _unsafe(outcome: Outcome, problem: Problem, sought: Sought, roles: Roles, fi
     return roles.sensitive[np.isin(first[roles.sensitive], columns)]
 
 
-def _warn(x: Any, roles: Roles, published: Flags) -> None:
+def _warn(x: Any, roles: setup.Roles, published: Flags) -> None:
     empty = int((np.diff(x.indptr)[roles.sensitive] == 0).sum())
     if empty:
         warnings.warn(

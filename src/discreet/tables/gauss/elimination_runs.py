@@ -21,30 +21,7 @@ from scipy import sparse
 from discreet.core.arrays import Array, Integers
 from discreet.core.compiling import Patience, interpreted
 from discreet.core.randomness import generator
-from discreet.tables.gauss import problem as state_of
-from discreet.tables.gauss.problem import (
-    ANY_SUM,
-    CONTRIBUTOR,
-    DEPENDENT,
-    DONE,
-    FEW_CONTRIBUTORS,
-    LABELED,
-    NEEDS_ROOM,
-    ORDINARY,
-    OVERFLOW,
-    PAUSED,
-    PLAIN,
-    PRIMARY,
-    PUBLISHED,
-    REVEALED,
-    SUBSPACE,
-    SUBSPACE_STRICT,
-    ZERO_REUSED,
-    ZERO_SPACE,
-    ZERO_SUM,
-    Problem,
-    unit_columns,
-)
+from discreet.tables.gauss import problem as setup
 
 PORTION = 100_000_000
 FIRST_PORTION = 20_000
@@ -88,7 +65,7 @@ class Outcome:
     arithmetic: str
 
 
-def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> Outcome:
+def run(problem: setup.Problem, report: Callable[[int, int], None] | None = None) -> Outcome:
     """Eliminate; ``report(done, total)`` is called between portions and may raise to stop the run."""
     from discreet.tables.gauss.elimination_kernels import sweep
 
@@ -100,7 +77,7 @@ def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> O
     because = np.full(columns.shape[1], -1, dtype=np.int64)
     who = np.full(columns.shape[1], -1, dtype=np.int64)
     small = PATIENCE.covers(columns.nnz + problem.primaries.nnz)
-    kept = (problem.within and problem.guarded.any()) or problem.method == SUBSPACE_STRICT
+    kept = (problem.within and problem.guarded.any()) or problem.method == setup.SUBSPACE_STRICT
     plain = not (problem.parallel or kept)
     within = None if plain else problem.within
     kernel, portion = (interpreted(sweep), FIRST_PORTION) if small else (sweep, PORTION)
@@ -111,21 +88,21 @@ def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> O
             n_forced, problem.method, within, problem.combinations, portion, verdict, because, who,
         )  # fmt: skip
         if report is not None:
-            report(int(state.counters[state_of.NEXT]), columns.shape[1])
-        if status == DONE:
+            report(int(state.counters[setup.NEXT]), columns.shape[1])
+        if status == setup.DONE:
             break
-        if status == PAUSED:
+        if status == setup.PAUSED:
             kernel, portion = sweep, PORTION
-        if status == OVERFLOW:
+        if status == setup.OVERFLOW:
             return run_big(problem, report)
-        if status == NEEDS_ROOM:
+        if status == setup.NEEDS_ROOM:
             state = _enlarged(state)
             twin = _enlarged(twin) if problem.parallel else state
-        if status == REVEALED:
+        if status == setup.REVEALED:
             # A forced cell shows that its rows are zero (or one) each: they are forced out one by one.
-            at = int(state.counters[state_of.NEXT])
-            rows = state.touched[: state.counters[state_of.REVEALED_ROWS]].copy()
-            units = unit_columns(rows, columns.shape[0])
+            at = int(state.counters[setup.NEXT])
+            rows = state.touched[: state.counters[setup.REVEALED_ROWS]].copy()
+            units = setup.unit_columns(rows, columns.shape[0])
             columns = sparse.hstack([columns[:, :at], units, columns[:, at:]]).tocsc()
             n_forced += len(rows)
             inserted = np.insert(inserted, at, np.ones(len(rows), dtype=bool))
@@ -139,19 +116,19 @@ def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> O
         because[own],
         who[own],
         _left(state),
-        state.pivot_row[: state.counters[state_of.PIVOTS]],
+        state.pivot_row[: state.counters[setup.PIVOTS]],
         "int64",
     )
 
 
-def _reversed(problem: Problem) -> Problem:
+def _reversed(problem: setup.Problem) -> setup.Problem:
     order = problem.order.copy()
-    labeled = problem.kind == LABELED
+    labeled = problem.kind == setup.LABELED
     order[labeled] = -order[labeled]
     return replace(problem, order=order)
 
 
-def _opened(problem: Problem, columns: Any) -> Any:
+def _opened(problem: setup.Problem, columns: Any) -> Any:
     primaries = problem.primaries.tocsc()
     primaries.eliminate_zeros()
     height, count = primaries.shape
@@ -165,7 +142,7 @@ def _opened(problem: Problem, columns: Any) -> Any:
         values = values // np.repeat(content, sizes)
         largest[filled] = np.maximum.reduceat(np.abs(values), primaries.indptr[:-1][filled])
     key = generator(1988, "tables/gauss/rows").integers(1, 2**64 - 1, size=height, dtype=np.uint64)
-    ordinary = problem.kind == ORDINARY
+    ordinary = problem.kind == setup.ORDINARY
     indices = primaries.indices.astype(np.int32)
     member = sparse.csc_matrix(
         (np.ones(len(indices), dtype=np.int64), indices, primaries.indptr), shape=primaries.shape
@@ -175,7 +152,7 @@ def _opened(problem: Problem, columns: Any) -> Any:
         owner_of = np.repeat(np.arange(count), sizes)
         np.add.at(mark, owner_of, np.where(ordinary, key, np.uint64(0))[indices])
     pivots = min(height, columns.shape[1]) + 1
-    state = state_of.State(
+    state = setup.State(
         kind=problem.kind,
         label=problem.label,
         order=problem.order,
@@ -211,9 +188,9 @@ def _opened(problem: Problem, columns: Any) -> Any:
         queued=np.zeros(pivots, dtype=np.bool_),
         spare_rows=np.zeros(height, dtype=np.int32),
         spare_values=np.zeros(height, dtype=np.int64),
-        counters=np.zeros(state_of.COUNTERS, dtype=np.int64),
+        counters=np.zeros(setup.COUNTERS, dtype=np.int64),
     )
-    state.counters[state_of.PRIMARY_USED] = len(indices)
+    state.counters[setup.PRIMARY_USED] = len(indices)
     return _enlarged(state)
 
 
@@ -224,7 +201,7 @@ def _enlarged(state: Any) -> Any:
     packed = _positions(state.start, lengths)
     rows, values = state.rows[packed], state.values[packed]
     used = len(rows)
-    extra = int(counters[state_of.WANTED_PRIMARY] - counters[state_of.PRIMARY_USED])
+    extra = int(counters[setup.WANTED_PRIMARY] - counters[setup.PRIMARY_USED])
     size = max(4096, 2 * used + 2 * max(extra, 0))
     start = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64) if len(lengths) else state.start
     columns = np.repeat(np.arange(len(lengths)), lengths)
@@ -237,11 +214,11 @@ def _enlarged(state: Any) -> Any:
         follows[:-1][same] = np.flatnonzero(same) + 1
         opens = np.concatenate([[0], np.flatnonzero(~same) + 1])
         head[listed[opens]] = opens
-    extra = int(counters[state_of.WANTED_NODES] - counters[state_of.NODES_USED])
+    extra = int(counters[setup.WANTED_NODES] - counters[setup.NODES_USED])
     nodes = max(4096, 2 * used + 2 * max(extra, 0))
-    pivot_size = max(len(state.pivot_rows), 2 * int(counters[state_of.WANTED_PIVOT]))
-    counters[state_of.PRIMARY_USED] = used
-    counters[state_of.NODES_USED] = used
+    pivot_size = max(len(state.pivot_rows), 2 * int(counters[setup.WANTED_PIVOT]))
+    counters[setup.PRIMARY_USED] = used
+    counters[setup.NODES_USED] = used
     return state._replace(
         rows=_padded(rows, size),
         values=_padded(values, size),
@@ -291,7 +268,7 @@ def _left(state: Any) -> Left:
 Column = dict[int, int]
 
 
-def run_big(problem: Problem, report: Callable[[int, int], None] | None = None) -> Outcome:
+def run_big(problem: setup.Problem, report: Callable[[int, int], None] | None = None) -> Outcome:
     """Eliminate as `running.run` does, without any limit on the size of numbers."""
     columns = problem.columns.tocsc()
     count = columns.shape[1]
@@ -308,21 +285,21 @@ def run_big(problem: Problem, report: Callable[[int, int], None] | None = None) 
         column = dict(zip(columns.indices[entries].tolist(), columns.data[entries].tolist(), strict=True))
         reduced = [sweep.reduce(column) for sweep in sweeps]
         if not reduced[0]:
-            verdict[j] = DEPENDENT
+            verdict[j] = setup.DEPENDENT
             continue
-        if j < problem.n_forced and problem.method != PLAIN and sweeps[0].known_zeros(reduced[0]):
+        if j < problem.n_forced and problem.method != setup.PLAIN and sweeps[0].known_zeros(reduced[0]):
             for row in list(reduced[0]):
                 unit = sweeps[0].reduce({row: 1})
                 if unit:
                     sweeps[0].publish(unit)
-            verdict[j] = DEPENDENT
+            verdict[j] = setup.DEPENDENT
             continue
         if j >= problem.n_forced:
             for sweep, c in zip(sweeps, reduced, strict=True):
                 verdict[j], because[j], who[j] = sweep.examine(c)
-                if verdict[j] != PUBLISHED:
+                if verdict[j] != setup.PUBLISHED:
                     break
-        if verdict[j] == PUBLISHED:
+        if verdict[j] == setup.PUBLISHED:
             for sweep, c in zip(sweeps, reduced, strict=True):
                 sweep.publish(c)
     return Outcome(
@@ -333,11 +310,11 @@ def run_big(problem: Problem, report: Callable[[int, int], None] | None = None) 
 class _Sweep:
     """One elimination: its pivots, and the primary columns as they stand."""
 
-    def __init__(self, problem: Problem, *, backwards: bool) -> None:
+    def __init__(self, problem: setup.Problem, *, backwards: bool) -> None:
         self.problem = problem
         self.kind = problem.kind.tolist()
         self.label = problem.label.tolist()
-        order = np.where((problem.kind == LABELED) & backwards, -problem.order, problem.order)
+        order = np.where((problem.kind == setup.LABELED) & backwards, -problem.order, problem.order)
         self.order = order.tolist()
         self.pivots: list[Column] = []
         self.pivot_rows: list[int] = []
@@ -369,7 +346,7 @@ class _Sweep:
         return primitive(column)
 
     def pivot(self, column: Column) -> int:
-        ordinary = [row for row in column if self.kind[row] == ORDINARY]
+        ordinary = [row for row in column if self.kind[row] == setup.ORDINARY]
         if ordinary:
             return min(ordinary, key=lambda row: (len(self.at[row]), row))
         return min(column, key=lambda row: self.order[row])
@@ -377,42 +354,42 @@ class _Sweep:
     def known_zeros(self, column: Column) -> bool:
         return (
             len(column) > 1
-            and all(self.kind[row] != ORDINARY for row in column)
+            and all(self.kind[row] != setup.ORDINARY for row in column)
             and len({value > 0 for value in column.values()}) == 1
         )
 
     def examine(self, column: Column) -> tuple[int, int, int]:
         problem = self.problem
-        if not any(self.kind[row] == ORDINARY for row in column):
+        if not any(self.kind[row] == setup.ORDINARY for row in column):
             labels = {self.label[row] for row in column}
-            if problem.method in {SUBSPACE, SUBSPACE_STRICT}:
-                return ZERO_SPACE, -1, -1
-            if problem.method == ANY_SUM:
+            if problem.method in {setup.SUBSPACE, setup.SUBSPACE_STRICT}:
+                return setup.ZERO_SPACE, -1, -1
+            if problem.method == setup.ANY_SUM:
                 if len({value > 0 for value in column.values()}) == 1:
-                    return ZERO_SUM, -1, -1
+                    return setup.ZERO_SUM, -1, -1
                 if self.used & column.keys():
-                    return ZERO_REUSED, -1, -1
+                    return setup.ZERO_REUSED, -1, -1
             if problem.combinations and len(labels) <= 2:
-                return FEW_CONTRIBUTORS, -1, self.label[next(iter(column))]
+                return setup.FEW_CONTRIBUTORS, -1, self.label[next(iter(column))]
         row = self.pivot(column)
         for b in sorted(self.at[row]):
             left = taken_off(self.primaries[b], column, row)
             if not left:
-                return PRIMARY, b, -1
-            if any(self.kind[rest] == ORDINARY for rest in left):
+                return setup.PRIMARY, b, -1
+            if any(self.kind[rest] == setup.ORDINARY for rest in left):
                 continue
-            if problem.method == SUBSPACE_STRICT and self.kind[row] == ORDINARY:
-                return PRIMARY, b, -1
+            if problem.method == setup.SUBSPACE_STRICT and self.kind[row] == setup.ORDINARY:
+                return setup.PRIMARY, b, -1
             labels = {self.label[rest] for rest in left}
             if problem.within and problem.guarded[b] and len(labels) == 1:
                 contributor = labels.pop()
                 if contributor != problem.owner[b]:
-                    return CONTRIBUTOR, b, contributor
-        return PUBLISHED, -1, -1
+                    return setup.CONTRIBUTOR, b, contributor
+        return setup.PUBLISHED, -1, -1
 
     def publish(self, column: Column) -> None:
         row = self.pivot(column)
-        if self.problem.method == ANY_SUM and all(self.kind[r] != ORDINARY for r in column):
+        if self.problem.method == setup.ANY_SUM and all(self.kind[r] != setup.ORDINARY for r in column):
             self.used |= column.keys()
         self.rank[row] = len(self.pivots)
         self.pivots.append(column)

@@ -88,13 +88,24 @@ def unit_columns(rows: Array, height: int) -> Any:
     )
 
 
+def moved_rows(x: Any, rows: Integers, height: int) -> Any:
+    """Put the rows of a matrix elsewhere, in one of so many rows."""
+    given = sparse.coo_matrix(x)
+    return sparse.csc_matrix(
+        (given.data.astype(np.int64), (rows[given.row], given.col)), shape=(height, given.shape[1])
+    )
+
+
+def distinct_columns(x: Any) -> Any:
+    """Keep the first of all columns that are equal."""
+    return x[:, np.unique(equal_columns(x))]
+
+
 def zero_sums(x: Any, cells: Integers, special: Flags) -> Any:
     """For each of these cells the sum of its special rows, where there are at least two."""
-    sums = x[:, cells].multiply(special[:, None])
-    sums = sums.tocsc()
+    sums = x[:, cells].multiply(special[:, None]).tocsc()
     sums.eliminate_zeros()
-    sums = sums[:, np.diff(sums.indptr) >= 2]
-    return sums[:, np.unique(equal_columns(sums))]
+    return distinct_columns(sums[:, np.diff(sums.indptr) >= 2])
 
 
 def owners(x: Any, label: Integers, empty: Flags | None = None) -> Integers:
