@@ -17,10 +17,11 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
+from discreet.federated.kinds import numbers, one_of, optional, text, texts
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, Transcript, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.messages import MAIN, ProtocolError, numbers, one_of, optional, text, texts, used
+from discreet.federated.messages import MAIN, ProtocolError, used
 from discreet.federated.moments_over_sites import WIDE
 from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity, shaped

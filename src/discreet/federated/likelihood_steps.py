@@ -9,19 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.federated.messages import (
-    COORDINATOR,
-    Field,
-    Message,
-    ProtocolError,
-    flag,
-    numbers,
-    one_of,
-    text,
-    texts,
-    whole,
-    wholes,
-)
+from discreet.federated.kinds import Field, flag, numbers, one_of, text, texts, whole, wholes
+from discreet.federated.messages import COORDINATOR, Message, ProtocolError
 
 STEP: Mapping[str, Field] = {
     "nodes": texts, "widths": wholes, "place": whole, "start": whole, "rows": whole, "chunk": whole, "chunks": whole,

@@ -12,8 +12,9 @@ from discreet.core.arrays import Array, Floats, numbers_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.parameters import checked
 from discreet.federated.conditional_normal import minus_two_log_likelihood
+from discreet.federated.kinds import numbers
 from discreet.federated.layouts import Layout
-from discreet.federated.messages import MAIN, numbers
+from discreet.federated.messages import MAIN
 from discreet.federated.parties import Holder, Party, Transport, as_frame
 from discreet.federated.quantities import Ring, quantity, shaped
 from discreet.federated.secure_sums import sum_over

@@ -15,20 +15,9 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ParameterError
+from discreet.federated.kinds import Field, one_of, optional, text, texts, whole
 from discreet.federated.masking import Masks, stretched
-from discreet.federated.messages import (
-    MAIN,
-    Asked,
-    Field,
-    ProtocolError,
-    fitting,
-    one_of,
-    optional,
-    text,
-    texts,
-    used,
-    whole,
-)
+from discreet.federated.messages import MAIN, Asked, ProtocolError, fitting, used
 from discreet.federated.parties import Holder
 
 Computed = Callable[[Holder, Mapping[str, Any]], Array]

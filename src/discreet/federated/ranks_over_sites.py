@@ -23,22 +23,10 @@ from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
 from discreet.federated.counts_over_sites import rows_of
+from discreet.federated.kinds import number, optional, or_none, text, texts, whole
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.messages import (
-    MAIN,
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    number,
-    optional,
-    or_none,
-    rows_asked,
-    text,
-    texts,
-    whole,
-)
+from discreet.federated.messages import MAIN, Message, ProtocolError, Request, Takes, rows_asked
 from discreet.federated.mpyc_backend import MpycParty, free_ports
 from discreet.federated.parties import Holder, Party, Role, Transport, plays
 from discreet.federated.quantities import Ring, quantity

@@ -17,9 +17,10 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.federated.fits import Fit
+from discreet.federated.kinds import numbers
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
-from discreet.federated.messages import MAIN, numbers
+from discreet.federated.messages import MAIN
 from discreet.federated.moments_over_sites import WIDE
 from discreet.federated.parties import Holder, Party, Transport, as_frame
 from discreet.federated.quantities import quantity, shaped

@@ -20,23 +20,10 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.federated.kinds import floats, lists, mapping, number, numbers_or_words, one_of, whole
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.messages import (
-    COORDINATOR,
-    Asked,
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    floats,
-    lists,
-    mapping,
-    number,
-    numbers_or_words,
-    one_of,
-    whole,
-)
+from discreet.federated.messages import COORDINATOR, Asked, Message, ProtocolError, Request, Takes
 from discreet.federated.parties import Holder, Party, Role, Transport, by_party, plays
 from discreet.federated.quantities import Ring, asked_of, contributed
 

@@ -24,18 +24,10 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.federated.kinds import flag, floats, texts
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
-from discreet.federated.messages import (
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    flag,
-    floats,
-    rows_asked,
-    texts,
-)
+from discreet.federated.messages import Message, ProtocolError, Request, Takes, rows_asked
 from discreet.federated.parties import Holder, Party, Role, Transport, as_frame, by_party, plays
 
 _MOST_ENTRIES = 200_000_000

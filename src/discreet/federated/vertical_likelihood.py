@@ -22,23 +22,9 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
+from discreet.federated.kinds import floats, hexadecimal, optional, text, texts, whole
 from discreet.federated.likelihood_steps import STEP, Step, Turns
-from discreet.federated.messages import (
-    ALONE,
-    Asked,
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    floats,
-    hexadecimal,
-    optional,
-    rows_asked,
-    text,
-    texts,
-    used,
-    whole,
-)
+from discreet.federated.messages import ALONE, Asked, Message, ProtocolError, Request, Takes, rows_asked, used
 from discreet.federated.parties import HeldTotal, Holder, Role, plays
 from discreet.federated.quantities import Ring, quantity
 

@@ -21,14 +21,7 @@ from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
-from discreet.protect.coded_columns import (
-    coded_key,
-    distinct_people,
-    one_value_each,
-    people_of,
-    positions,
-    weight_of_people,
-)
+from discreet.protect import coded_columns
 from discreet.protect.privacy_models import Classes, KMap, PrivacyModel
 
 Node = tuple[int, ...]
@@ -104,18 +97,18 @@ class PeopleTable:
     @cached_property
     def sizes(self) -> Integers:
         """The number of people of each class."""
-        return distinct_people(self.owners, self.units, self.many)
+        return coded_columns.distinct_people(self.owners, self.units, self.many)
 
     def values(self, column: str) -> ClassCounts:
         """Count the people of each class by the sensitive value they stand for."""
         domain, codes = self.sensitive[column]
-        return one_value_each(self.owners, self.units, codes, domain, self.many)
+        return coded_columns.one_value_each(self.owners, self.units, codes, domain, self.many)
 
     def population(self, model: KMap) -> Floats:
         """Give the number of people of the population behind each class."""
         if model not in self.weights:
             return self.table.population(model)
-        return weight_of_people(self.owners, self.units, self.weights[model], self.many)
+        return coded_columns.weight_of_people(self.owners, self.units, self.weights[model], self.many)
 
 
 class Lattice:
@@ -138,10 +131,10 @@ class Lattice:
     ) -> None:
         maps = list(dict.fromkeys(model for model in models if isinstance(model, KMap)))
         sensitive = list(dict.fromkeys([c for model in models for c in model.columns] + list(others)))
-        people = [people_of(model, keys) for model in maps]
+        people = [coded_columns.people_of(model, keys) for model in maps]
         self.columns, self.many = _read(data, [*keys, *sensitive], by_classes=by_classes)
         self.keys = [
-            coded_key(
+            coded_columns.coded_key(
                 self.columns[key],
                 hierarchies.get(key),
                 [frame[key] for frame in people if frame is not None],
@@ -227,7 +220,7 @@ class Lattice:
         for column in sensitive:
             values = self.columns[column]
             domains[column] = values.unique().sort(nulls_last=True)
-            codes = positions(values, domains[column])
+            codes = coded_columns.positions(values, domains[column])
             self._sensitive_codes[column] = (domains[column], codes)
             entries[column] = _tallied(owners[:n], codes, self.many, len(domains[column]))
         bottom = ClassTable(
