@@ -23,12 +23,12 @@ from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.dp.calibration import checked_epsilon
 from discreet.dp.mechanisms import laplace
+from discreet.federated.kinds import levels as levels_by_column
 from discreet.federated.kinds import number
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, ProtocolError
-from discreet.federated.messages import levels as levels_by_column
 from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import Ring, quantity
 from discreet.federated.secure_sums import sum_over
