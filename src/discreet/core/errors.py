@@ -9,7 +9,7 @@ import difflib
 import importlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 
@@ -101,6 +101,27 @@ def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> st
     shown = _listed(known[:20], "and") if known else "none"
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"There is no {what} '{name}'. There is: {shown}{more}."
+
+
+def need_known(
+    names: Iterable[str],
+    known: Iterable[str],
+    *,
+    what: str = "column",
+    before: str = "",
+    after: str = "",
+    kind: type[DiscreetError] = ColumnError,
+) -> None:
+    """Refuse the first name that does not exist, a column unless told otherwise; ``before`` and ``after`` say where.
+
+    Examples
+    --------
+    >>> need_known(["age"], ["age", "sex"])
+    """
+    there = known if isinstance(known, Mapping) else set(known)
+    for name in names:
+        if name not in there:
+            raise kind(f"{before}{unknown_name(name, known, what=what)}{after}")
 
 
 def not_microdata(value: object, what: str = "data") -> ParameterError:

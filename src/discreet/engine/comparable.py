@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.engine.precision import (
     Grid,
     Setting,
@@ -24,12 +24,8 @@ from discreet.microdata import Microdata
 
 def must_be_released(released: Microdata, columns: Sequence[str], role: str) -> None:
     """Refuse a column that the released file does not have."""
-    for column in columns:
-        if column not in released.schema:
-            raise ColumnError(
-                f"{unknown_name(column, released.columns)} The released file needs it: it is a {role} of the "
-                "original. Rename it there, or leave it out."
-            )
+    needed = f" The released file needs it: it is a {role} of the original. Rename it there, or leave it out."
+    need_known(columns, released.columns, after=needed)
 
 
 def comparable(

@@ -11,18 +11,9 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, need_known
 from discreet.core.wording import type_name
-from discreet.engine.frames import (
-    WHOSE,
-    Lazy,
-    collect,
-    has_row_order,
-    is_lazy,
-    remembered,
-    sample_of,
-    scan,
-)
+from discreet.engine.frames import WHOSE, Lazy, collect, has_row_order, is_lazy, remembered, sample_of, scan
 from discreet.microdata import Microdata, require_microdata
 
 MOST_CELLS = 10**8
@@ -223,9 +214,7 @@ def total(data: Microdata, column: str) -> float:
 
 def _must_exist(data: Microdata, names: Sequence[str], role: str) -> None:
     require_microdata(data)
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under '{role}'.")
+    need_known(names, data.columns, after=f" It was named under '{role}'.")
 
 
 # Whose records are they? What company is counted in, and which records tell nothing.

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
@@ -65,8 +65,7 @@ def _cells_of_records(holder: Holder, asked: Mapping[str, Any]) -> tuple[Array, 
     at = np.zeros(frame.height, dtype=np.int64)
     outside = np.zeros(frame.height, dtype=bool)
     for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
+        need_known([name], frame.columns, before=f"At '{holder.name}': ")
         levels = asked["levels"][name]
         place = {str(level): number for number, level in enumerate(levels)}
         values = frame[name].unique(maintain_order=True)
@@ -150,9 +149,7 @@ class JointAssessment:
 
     def table(self, *by: str) -> pl.DataFrame:
         """Return the joint cross-table of some of the keys."""
-        for name in by:
-            if name not in self.classes.columns[:-1]:
-                raise ColumnError(unknown_name(name, self.classes.columns[:-1]))
+        need_known(by, self.classes.columns[:-1])
         return self.classes.group_by(list(by), maintain_order=True).agg(pl.col("count").sum())
 
     def __str__(self) -> str:

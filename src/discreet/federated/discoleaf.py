@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import check_fields, checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.leakage import Leakage, Learned
@@ -136,8 +136,7 @@ class Discoleaf:
             if not frame.height:
                 raise ParameterError(f"Client {at + 1} has no rows.")
             for name in wanted:
-                if name not in frame.columns:
-                    raise ColumnError(f"Client {at + 1}: {unknown_name(name, frame.columns)}")
+                need_known([name], frame.columns, before=f"Client {at + 1}: ")
                 if name in self.continuous and not frame[name].dtype.is_numeric():
                     raise ColumnError(
                         f"Client {at + 1}: '{name}' is named continuous and does not hold numbers."

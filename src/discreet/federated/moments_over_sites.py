@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array, Floats, numbers_of
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.kinds import numbers
@@ -157,8 +157,7 @@ def weighted_moments(
 
 def _place(variable: Any, known: list[str]) -> int:
     if isinstance(variable, str):
-        if variable not in known:
-            raise ParameterError(unknown_name(variable, known, what="variable"))
+        need_known([variable], known, what="variable", kind=ParameterError)
         return known.index(variable)
     if not 0 <= int(variable) < len(known):
         raise ParameterError(f"There are {len(known)} variables; {variable} is none of their places.")

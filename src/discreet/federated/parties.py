@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats, numbers_of
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.federated.leakage import Transcript
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, Asked, Message, ProtocolError, Reach, Request, Takes
@@ -256,8 +256,7 @@ def as_frame(data: Any, *, prefix: str = "x", start: int = 0) -> pl.DataFrame:
 
 def _numbers(frame: pl.DataFrame, columns: Sequence[str], owner: str) -> Floats:
     for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(f"At '{owner}': {unknown_name(name, frame.columns)}")
+        need_known([name], frame.columns, before=f"At '{owner}': ")
         series = frame[name]
         if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
             raise ColumnError(f"At '{owner}': '{name}' does not hold numbers. Code it first.")
@@ -270,8 +269,7 @@ def _numbers(frame: pl.DataFrame, columns: Sequence[str], owner: str) -> Floats:
 
 
 def _linked(frame: pl.DataFrame, ids: str, owner: str) -> pl.DataFrame:
-    if ids not in frame.columns:
-        raise ColumnError(f"At '{owner}': {unknown_name(ids, frame.columns)}")
+    need_known([ids], frame.columns, before=f"At '{owner}': ")
     if frame[ids].null_count() or frame[ids].n_unique() != frame.height:
         raise InputError(
             f"At '{owner}': '{ids}' does not tell the rows apart (missing or repeated). Rows must link one to one."

@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet.core.arrays import Array
 from discreet.core.constraints import Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
@@ -230,8 +230,7 @@ class Asking(Role):
 def numbers_at(holder: Any, name: str, block: str) -> Any:
     """Return the numbers that a holder has in a column, without gaps."""
     frame = holder.frame(block)
-    if name not in frame.columns:
-        raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
+    need_known([name], frame.columns, before=f"At '{holder.name}': ")
     if not frame[name].dtype.is_numeric():
         raise ColumnError(f"At '{holder.name}': '{name}' does not hold numbers.")
     return frame[name].drop_nulls().cast(pl.Float64).drop_nans().to_numpy()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.core.errors import InputError, load_extra, unknown_name
+from discreet.core.errors import InputError, load_extra, need_known, unknown_name
 from discreet.io.naming import Address, require_file
 from discreet.io.sql import is_table_name, need_query, only_reading
 
@@ -85,8 +85,7 @@ def _select(connection: Any, query: str, address: Address) -> str:
     if not is_table_name(query):
         return _only_select(connection, query, known, address)
     *schema, table = query.split(".")
-    if table not in known:
-        raise InputError(f"{unknown_name(table, known, what='table')} The database is {address.shown}.")
+    need_known([table], known, what="table", after=f" The database is {address.shown}.", kind=InputError)
     return "SELECT * FROM " + ".".join('"' + part.replace('"', '""') + '"' for part in [*schema, table])
 
 

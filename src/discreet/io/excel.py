@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, unknown_name
+from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, need_known
 from discreet.core.files.untrusted import check_archive
 from discreet.io.column_types import dates_of, kinds_of, parsed, question_of_order, typed, wanted_dates
 from discreet.io.dialect import MISSING_TOKENS
@@ -128,8 +128,7 @@ def _sheet(sheets: list[str], wanted: str | int | None, path: Path) -> str:
         if not 1 <= wanted <= len(sheets):
             raise InputError(f"'{path.name}' has {len(sheets)} sheets; sheet={wanted} is not one of them.")
         return sheets[wanted - 1]
-    if wanted not in sheets:
-        raise InputError(f"{unknown_name(wanted, sheets, what='sheet')} The workbook is '{path.name}'.")
+    need_known([wanted], sheets, what="sheet", after=f" The workbook is '{path.name}'.", kind=InputError)
     return wanted
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.core.errors import ColumnError, InputError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, InputError, load_extra, need_known
 from discreet.core.wording import type_name
 from discreet.io.naming import Address, require_file
 
@@ -282,8 +282,7 @@ def _selection(sqlalchemy: Any, connection: Any, query: str, address: Address) -
     schema, _, table = query.rpartition(".")
     inspector = sqlalchemy.inspect(connection)
     known = [*inspector.get_table_names(schema or None), *inspector.get_view_names(schema or None)]
-    if table not in known:
-        raise InputError(f"{unknown_name(table, known, what='table')} The database is {address.shown}.")
+    need_known([table], known, what="table", after=f" The database is {address.shown}.", kind=InputError)
     return sqlalchemy.select(
         sqlalchemy.Table(table, sqlalchemy.MetaData(), schema=schema or None, autoload_with=connection)
     )

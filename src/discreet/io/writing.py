@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
+from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, need_known, unpacked
 from discreet.core.files.atomic import (
     check_target,
     full_disk,
@@ -172,9 +172,7 @@ def explained_by_engine(name: str, place: Path | None = None) -> Iterator[None]:
 
 
 def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
-    for option in options:
-        if option not in OPTIONS.get(kind, ()):
-            raise ParameterError(unknown_name(option, (*OPTIONS.get(kind, ()), "overwrite"), what="option"))
+    need_known(options, (*OPTIONS.get(kind, ()), "overwrite"), what="option", kind=ParameterError)
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -26,7 +26,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, load_extra, need_known
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 
@@ -276,8 +276,7 @@ def location_columns(
             "location=('…', '…'), here or as a role of the data."
         )
     for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named as a location of the {file}.")
+        need_known([name], data.columns, after=f" It was named as a location of the {file}.")
         if not data.schema[name].is_numeric():
             raise ColumnError(
                 f"The location column '{name}' is {type_name(data.schema[name])}, not numbers. Convert it first."

@@ -11,7 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.core.wording import type_name
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
@@ -184,9 +184,7 @@ def people_of(model: KMap, keys: Sequence[str]) -> pl.DataFrame | None:
         from discreet.io import read
 
         population = read(population)
-    for key in keys:
-        if key not in population.schema:
-            raise ColumnError(f"In the population of k-map: {unknown_name(key, population.columns)}")
+    need_known(keys, population.columns, before="In the population of k-map: ")
     unit = engine.counted_unit(population)
     if unit is None:
         return engine.collect(population, list(keys))

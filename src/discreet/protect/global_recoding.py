@@ -170,7 +170,7 @@ class Generalize(Treatment):
         }
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Generalize:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Treatment:
         """Read hierarchies from their description in a plan file."""
         given = dict(parameters)
         described = given.get("hierarchies", {})
@@ -179,7 +179,7 @@ class Generalize(Treatment):
                 name: Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
                 for name, item in described.items()
             }
-        return cls(**given)
+        return super().from_dict(given)
 
 
 @method(

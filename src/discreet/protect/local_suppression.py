@@ -21,7 +21,7 @@ from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
 from discreet.engine.comparable import distinct_values
@@ -154,7 +154,8 @@ class LocalSuppression(Treatment):
         if len(keys) > _MOST_KEYS:
             raise ParameterError(f"{_NAME} works on up to {_MOST_KEYS} keys, not {len(keys)}. Name fewer.")
         floats = [key for key in keys if data.schema[key].is_float()]
-        household_keys, ghosts = self._tied(data, keys), self._ghosts(data, keys)
+        household_keys, ghosts = _listed(self.household_keys), self._ghosts(data, keys)
+        need_known(household_keys, keys, what="key", after=" It was named under 'household_keys'.")
         strata = existing(data, self.strata, treatment=_NAME) if self.strata else ()
         for column in strata:
             if column in keys:
@@ -231,9 +232,7 @@ class LocalSuppression(Treatment):
     def _costs(self, keys: Sequence[str]) -> Floats:
         if self.importance is None:
             return np.ones(len(keys))
-        for key in self.importance:
-            if key not in keys:
-                raise ColumnError(f"{unknown_name(key, keys, what='key')} It was named under 'importance'.")
+        need_known(self.importance, keys, what="key", after=" It was named under 'importance'.")
         if isinstance(self.importance, Mapping):
             return np.array([float(self.importance.get(key, 1.0)) for key in keys])
         ranked = [*self.importance, *(key for key in keys if key not in self.importance)]
@@ -259,15 +258,6 @@ class LocalSuppression(Treatment):
             demands.append(Demand(np.arange(len(keys) + 1), self.k or 1, least))
         return tuple(demands)
 
-    def _tied(self, data: Microdata, keys: Sequence[str]) -> tuple[str, ...]:
-        names = _listed(self.household_keys)
-        for name in names:
-            if name not in keys:
-                raise ColumnError(
-                    f"{unknown_name(name, keys, what='key')} It was named under 'household_keys'."
-                )
-        return names
-
     def _household(self, data: Microdata) -> str:
         name = self.household or data.roles.household
         if name is None:
@@ -289,8 +279,7 @@ class LocalSuppression(Treatment):
     def _ghosts(self, data: Microdata, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
         found = {}
         for key, columns in (self.ghosts or {}).items():
-            if key not in keys:
-                raise ColumnError(f"{unknown_name(key, keys, what='key')} It was named under 'ghosts'.")
+            need_known([key], keys, what="key", after=" It was named under 'ghosts'.")
             found[key] = existing(data, columns, treatment=_NAME)
             for column in found[key]:
                 if column in keys:

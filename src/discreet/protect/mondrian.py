@@ -17,7 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Work
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import canonical_text
@@ -124,9 +124,7 @@ class Mondrian(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Cut the file into groups and label each group's keys."""
         keys = engine.resolve_keys(data, self.keys)
-        for name in self.hierarchies:
-            if name not in keys:
-                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        need_known(self.hierarchies, keys, what="key", before="In hierarchies: ")
         models = [*([] if self.k is None else [KAnonymity(self.k)]), *self.models]
         by_classes = engine.is_lazy(data) and self.work == "class-wise" and engine.counted_unit(data) is None
         frame, watched = _classes(data, models, keys) if by_classes else _records(data, models, keys)

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.constraints import Above, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.wording import percent
@@ -147,9 +147,7 @@ class OptimalGeneralization(Treatment):
         """Search the lattice and recode the keys to the levels found."""
         keys = engine.resolve_keys(data, self.keys)
         for role, names in (("hierarchies", self.hierarchies), ("weights", self.weights or {})):
-            for name in names:
-                if name not in keys:
-                    raise ColumnError(f"In {role}: {unknown_name(name, keys, what='key')}")
+            need_known(names, keys, what="key", before=f"In {role}: ")
         for model in self.models:
             for column in model.columns:
                 engine.resolve_sensitive(data, column, keys)

@@ -22,7 +22,7 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import Above, AtLeast, ColumnName, HoldsValues, Share
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.method_cards import kebab
 from discreet.core.parameters import typed_parameters
 from discreet.core.value_gate import name_in_documents
@@ -125,13 +125,10 @@ class PrivacyModel(ABC):
         """
         parameters = dict(description)
         name = str(parameters.pop("model", None))
-        if name not in PrivacyModel.known:
-            raise ParameterError(unknown_name(name, PrivacyModel.known, what="privacy model"))
+        need_known([name], PrivacyModel.known, what="privacy model", kind=ParameterError)
         kind = PrivacyModel.known[name]
         options = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-        for option in parameters:
-            if option not in options:
-                raise ParameterError(f"In {name}: {unknown_name(option, options, what='parameter')}")
+        need_known(parameters, options, what="parameter", before=f"In {name}: ", kind=ParameterError)
         if isinstance(parameters.get("hierarchy"), Mapping):
             parameters["hierarchy"] = Hierarchy.from_dict(parameters["hierarchy"])
         try:

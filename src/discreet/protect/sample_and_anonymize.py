@@ -16,7 +16,7 @@ import polars as pl
 from discreet import dp, engine
 from discreet.core.arrays import Flags
 from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, HoldsValues, Share
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, need_known
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.parameters import checked
@@ -165,9 +165,7 @@ class SampleAndAnonymize(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Choose the levels privately, sample, coarsen, and leave small classes out."""
         keys = self._keys(data)
-        for name in self.hierarchies:
-            if name not in keys:
-                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        need_known(self.hierarchies, keys, what="key", before="In hierarchies: ")
         targets = () if self.target is None else existing(data, self.target, treatment=self.name)
         table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
         table, unknown = self._known(table)
