@@ -26,7 +26,7 @@ class Conditional:
     ----------
     covariance
         S_k, of its variables given all earlier ones.
-    inverse, log_determinant
+    inverse
         Of this covariance.
     onward
         S[k, k+]: with the variables of later nodes, given all earlier ones.
@@ -36,9 +36,16 @@ class Conditional:
 
     covariance: Floats
     inverse: Floats
-    log_determinant: float
     onward: Floats
     weights: Floats
+
+
+def lower_factor(matrix: Floats) -> Floats | None:
+    """Return the lower triangular factor (Cholesky) of a matrix; None where it is not positive definite."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return None
 
 
 def conditionals(sigma: Floats, widths: Sequence[int]) -> list[Conditional] | None:
@@ -55,17 +62,11 @@ def conditionals(sigma: Floats, widths: Sequence[int]) -> list[Conditional] | No
     found = []
     for width in widths:
         own, onward = left[:width, :width], left[:width, width:]
-        try:
-            lower = np.linalg.cholesky(own)
-        except np.linalg.LinAlgError:
+        if lower_factor(own) is None:
             return None
         inverse = np.linalg.inv(own)
         weights = onward.T @ inverse
-        found.append(
-            Conditional(
-                own, (inverse + inverse.T) / 2, 2 * float(np.log(np.diag(lower)).sum()), onward, weights
-            )
-        )
+        found.append(Conditional(own, (inverse + inverse.T) / 2, onward, weights))
         left = left[width:, width:] - weights @ onward
     return found
 
@@ -78,9 +79,8 @@ def minus_two_log_likelihood(rows: Floats, mu: Floats, sigma: Floats) -> float:
     >>> round(minus_two_log_likelihood(np.zeros((1, 1)), np.zeros(1), np.eye(1)), 6)
     1.837877
     """
-    try:
-        lower = np.linalg.cholesky(sigma)
-    except np.linalg.LinAlgError:
+    lower = lower_factor(sigma)
+    if lower is None:
         return math.inf
     from scipy.linalg import solve_triangular
 
@@ -101,22 +101,14 @@ def from_moments(rows: float, mean: Floats, covariance: Floats, mu: Floats, sigm
     >>> round(from_moments(3, x.mean(axis=0), np.cov(x.T, bias=True), mu, sigma) - direct, 12) + 0.0
     0.0
     """
-    try:
-        lower = np.linalg.cholesky(sigma)
-    except np.linalg.LinAlgError:
+    lower = lower_factor(sigma)
+    if lower is None:
         return math.inf
     from scipy.linalg import cho_solve
 
     off = mean - mu
-    scatter = covariance + np.outer(off, off)
-    return float(
-        rows
-        * (
-            len(mu) * LOG_2_PI
-            + 2 * np.log(np.diag(lower)).sum()
-            + np.trace(cho_solve((lower, True), scatter))
-        )
-    )
+    distance = np.trace(cho_solve((lower, True), covariance + np.outer(off, off)))
+    return float(rows * (len(mu) * LOG_2_PI + 2 * np.log(np.diag(lower)).sum() + distance))
 
 
 def checked_law(mu: Floats, sigma: Floats, size: int) -> tuple[Floats, Floats]:

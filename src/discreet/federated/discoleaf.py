@@ -16,10 +16,11 @@ import polars as pl
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import check_fields, checked
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed
 from discreet.federated.leakage import Leakage, Learned
+from discreet.federated.masking import child_seed
 from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_trees
-from discreet.federated.parties import as_frame
+from discreet.federated.parties import as_frame, coded_by
 from discreet.federated.randomized_bins import (
     bin_codes,
     bin_edges,
@@ -119,13 +120,10 @@ class Discoleaf:
         self._check(frames)
         ranges = {name: self._range(frames, name, seed) for name in self.continuous}
         levels = {name: _levels(frames, name) for name in (*self.categorical, self.target)}
-        trees, sites = [], []
+        sites = []
         for at, frame in enumerate(frames):
-            own = None if seed is None else int(generator(seed, "client", str(at)).integers(2**62))
-            made = self._site(frame, ranges, levels, own)
-            trees.append(made.tree)
-            sites.append(made)
-        merged = merge_trees(trees, max_nodes=self.max_nodes, too_large="vote")
+            sites.append(self._site(frame, ranges, levels, child_seed(seed, "client", str(at))))
+        merged = merge_trees([site.tree for site in sites], max_nodes=self.max_nodes, too_large="vote")
         return DiscoleafFit(self, merged, tuple(sites), ranges, levels, self._told(len(frames), sites))
 
     def _check(self, frames: list[pl.DataFrame]) -> None:
@@ -377,13 +375,7 @@ def _levels(frames: list[pl.DataFrame], name: str) -> list[Any]:
 
 def _codes(series: pl.Series, levels: list[Any]) -> Array:
     place = {level: at for at, level in enumerate(levels)}
-    values = series.unique(maintain_order=True)
-    table = {value: place.get(_MISSING if value is None else value, -1) for value in values.to_list()}
-    order = pl.DataFrame({"value": values, "code": [table[value] for value in values.to_list()]})
-    joined = series.to_frame("value").join(
-        order, on="value", how="left", nulls_equal=True, maintain_order="left"
-    )
-    return joined["code"].to_numpy().astype(np.int64)
+    return coded_by(series, lambda value: place.get(_MISSING if value is None else value, -1))
 
 
 def _of(given: PerColumn, name: str, otherwise: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -364,8 +364,6 @@ def fit_vs_saturated(fit: Fit, saturated: Fit | None = None) -> LikelihoodRatio:
 
 
 def _told(found: Fit, run: SecureMLE, evaluations: int) -> Fit:
-    from dataclasses import replace
-
     many = evaluations or found.n_evaluations
     return replace(found, n_evaluations=many, transcript=run.transcript, leakage=run.leakage)
 

@@ -60,12 +60,7 @@ class Step:
 
     def described(self) -> dict[str, Any]:
         """Write it for a message."""
-        return {
-            "nodes": self.nodes, "widths": self.widths, "place": self.place, "start": self.start, "rows": self.rows,
-            "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.evaluation, "block": self.block,
-            "coordinator": self.coordinator, "keep_total": self.keep_total,
-            "scales": [float(one) for one in self.scales],
-        }  # fmt: skip
+        return {**{name: getattr(self, name) for name in STEP}, "scales": self.scales.tolist()}
 
     @property
     def width(self) -> int:

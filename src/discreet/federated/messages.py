@@ -11,7 +11,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -84,13 +84,13 @@ class Message:
 def encoded(message: Message) -> bytes:
     """Write a message as bytes: lengths, JSON, then the bytes of each array."""
     head = {name: getattr(message, name) for name in ("protocol", "run", "sender", "receiver", "name")}
-    return _joined(json.dumps(head).encode(), contents(message.values))
+    return joined(json.dumps(head).encode(), contents(message.values))
 
 
 def decoded(data: bytes) -> Message:
     """Read a message back; whatever is not one is refused."""
     try:
-        head, body = _parted(data)
+        head, body = parted(data)
         return Message(**strict_json(head), values=values_of(body))
     except (ValueError, KeyError, TypeError, struct.error) as error:
         raise InputError("What came over the wire is no message of this protocol. It was dropped.") from error
@@ -101,13 +101,13 @@ def contents(values: Mapping[str, Any]) -> bytes:
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     layout = {name: [str(value.dtype), *value.shape] for name, value in arrays.items()}
     parts = [json.dumps(layout).encode(), _plain_json(values).encode()]
-    return _joined(*parts, *(_raw(value) for value in arrays.values()))
+    return joined(*parts, *(_raw(value) for value in arrays.values()))
 
 
 def values_of(data: bytes) -> dict[str, Any]:
     """Read the values of a message from bytes."""
     try:
-        layout, plain, *raws = _parted(data)
+        layout, plain, *raws = parted(data)
         found: dict[str, Any] = dict(strict_json(plain))
         for (name, (kind, *shape)), raw in zip(strict_json(layout).items(), raws, strict=True):
             found[name] = _array(raw, kind, shape)
@@ -153,11 +153,13 @@ def _array(raw: bytes, kind: str, shape: list[Any]) -> Array:
     return found.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _joined(*parts: bytes) -> bytes:
+def joined(*parts: bytes) -> bytes:
+    """Write parts one after the other, each with its length before it."""
     return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
 
 
-def _parted(data: bytes) -> list[bytes]:
+def parted(data: bytes) -> list[bytes]:
+    """Read the parts that `joined` wrote; a ValueError where one is cut short."""
     parts, at = [], 0
     while at < len(data):
         (length,) = _LENGTH.unpack_from(data, at)
@@ -167,9 +169,6 @@ def _parted(data: bytes) -> list[bytes]:
         parts.append(part)
         at += 4 + length
     return parts
-
-
-joined, parted = _joined, _parted
 
 
 # What a message must hold: who may send it, its fields and their types, and what it asks of the data of its receiver.
@@ -252,11 +251,8 @@ class Takes:
 
     def read(self, role: Any, message: Message) -> Request:
         """Read a message, or refuse it."""
-        values = fitting(message.values, self.fields, message.name)
-        read = Message(message.protocol, message.run, message.sender, message.receiver, message.name, values)
-        return Request(
-            read.protocol, read.run, read.sender, read.receiver, read.name, values, self.asks(role, read)
-        )
+        read = replace(message, values=fitting(message.values, self.fields, message.name))
+        return Request(**vars(read), asked=self.asks(role, read))
 
 
 def fitting(values: Any, fields: Mapping[str, Field], what: str) -> dict[str, Any]:
@@ -264,6 +260,7 @@ def fitting(values: Any, fields: Mapping[str, Field], what: str) -> dict[str, An
 
     Examples
     --------
+    >>> from discreet.federated.kinds import whole
     >>> fitting({"round": 0}, {"round": whole}, "partial")
     {'round': 0}
     >>> fitting({"round": "0"}, {"round": whole}, "partial")

@@ -206,7 +206,11 @@ def horizontal_moments(transport: Transport, central: Party, layout: Layout) -> 
     rows, mean = round(float(first[0])), first[1:] / first[0]
     asked = {"kind": "products", "columns": columns, "around": mean.tolist()}
     second = sum_over(transport, central, layout.nodes, asked, size=size * (size + 1) // 2, ring=WIDE)
-    covariance = np.zeros((size, size))
-    covariance[np.triu_indices(size)] = second / rows
-    covariance = covariance + np.triu(covariance, 1).T
-    return rows, mean, covariance
+    return rows, mean, from_upper(second / rows, size)
+
+
+def from_upper(upper: Floats, size: int) -> Floats:
+    """Put a symmetric matrix together from its upper half, row by row."""
+    made = np.zeros((size, size))
+    made[np.triu_indices(size)] = upper
+    return made + np.triu(made, 1).T

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ParameterError
+from discreet.federated.conditional_normal import lower_factor
 from discreet.federated.covariance_models import CovarianceModel
 
 _MOST_ROUNDS = 200
@@ -45,7 +46,7 @@ class Objective:
     def __call__(self, parameters: Floats) -> float:
         """Evaluate it at parameters of the model; infinite where they imply no covariance."""
         mu, sigma = self.model.implied(parameters)
-        if not (np.isfinite(mu).all() and np.isfinite(sigma).all()) or not _positive(sigma):
+        if not (np.isfinite(mu).all() and np.isfinite(sigma).all()) or lower_factor(sigma) is None:
             return math.inf
         self.evaluations += 1
         return self.value(mu, sigma)
@@ -275,11 +276,9 @@ def _solved(matrix: Floats, vector: Floats) -> Floats:
     size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     scaled = matrix / np.outer(size, size)
     for ridge in (0.0, 1e-8, 1e-4, 1e-2, 1.0):
-        try:
-            np.linalg.cholesky(scaled + ridge * np.eye(len(scaled)))
-        except np.linalg.LinAlgError:
-            continue
-        return np.asarray(np.linalg.solve(scaled + ridge * np.eye(len(scaled)), vector / size) / size)
+        ridged = scaled + ridge * np.eye(len(scaled))
+        if lower_factor(ridged) is not None:
+            return np.asarray(np.linalg.solve(ridged, vector / size) / size)
     return np.asarray(vector / size**2)
 
 
@@ -288,11 +287,3 @@ def _moved(place: Floats, by: dict[int, float]) -> Floats:
     for at, step in by.items():
         there[at] += step
     return there
-
-
-def _positive(sigma: Floats) -> bool:
-    try:
-        np.linalg.cholesky(sigma)
-    except np.linalg.LinAlgError:
-        return False
-    return True

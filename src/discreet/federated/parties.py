@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Floats, numbers_of
+from discreet.core.arrays import Array, Floats, Integers, numbers_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.federated.leakage import Transcript
 from discreet.federated.masking import Masks
@@ -97,14 +97,15 @@ class Role:
         """Make a message to another party of this run."""
         return Message(self.protocol, self.run, self.party.name, receiver, name, values)
 
-    def both(self, message: Request, other: str) -> tuple[Request, Request] | None:
-        """Keep a message until the other one is there; then return both and forget them."""
+    def both(self, message: Request, names: tuple[str, str]) -> dict[str, Request]:
+        """Keep a message until the other one of two is there; then return both by name and forget them."""
         if message.name in self._waiting:
             raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")
+        other = names[message.name == names[0]]
         if other not in self._waiting:
             self._waiting[message.name] = message
-            return None
-        return message, self._waiting.pop(other)
+            return {}
+        return {message.name: message, other: self._waiting.pop(other)}
 
 
 class Holder(Party):
@@ -252,6 +253,16 @@ def as_frame(data: Any, *, prefix: str = "x", start: int = 0) -> pl.DataFrame:
             raise ParameterError("A block of data is a table: rows and columns.")
         return pl.DataFrame({f"{prefix}{start + at + 1}": matrix[:, at] for at in range(matrix.shape[1])})
     return as_frame(Microdata(data))
+
+
+def coded_by(series: pl.Series, code: Callable[[Any], int]) -> Integers:
+    """Number values by a function that is asked once for each different one."""
+    values = series.unique(maintain_order=True)
+    table = pl.DataFrame({"value": values, "code": [code(value) for value in values.to_list()]})
+    joined = series.to_frame("value").join(
+        table, on="value", how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined["code"].to_numpy().astype(np.int64)
 
 
 def _numbers(frame: pl.DataFrame, columns: Sequence[str], owner: str) -> Floats:

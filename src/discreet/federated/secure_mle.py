@@ -18,7 +18,7 @@ from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed
 from discreet.federated import moments_over_sites as sums
 from discreet.federated.conditional_normal import (
     Conditional,
@@ -30,7 +30,7 @@ from discreet.federated.conditional_normal import (
 from discreet.federated.layouts import Group, laid_out
 from discreet.federated.leakage import Leakage, Transcript
 from discreet.federated.likelihood_leakage import account
-from discreet.federated.masking import Masks, NoMasks
+from discreet.federated.masking import Masks, NoMasks, child_seed
 from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Party, Transport
 from discreet.federated.secure_sums import sum_over
@@ -105,18 +105,12 @@ class SecureMLE:
         seed: Seed = None,
     ) -> None:  # fmt: skip
         self.layout = laid_out(layout, seed=seed)
-        self.mode, self.margin, self.optimizer, self.tol, self.chunk_rows = (
-            mode,
-            margin,
-            optimizer,
-            tol,
-            chunk_rows,
-        )
+        self.mode, self.margin, self.optimizer = mode, margin, optimizer
+        self.tol, self.chunk_rows = tol, chunk_rows
         self.max_evaluations, self.noise_scale = max_evaluations, noise_scale
         self.evaluations = 0
         self._asked_scale, self._seed = noise_scale, seed
-        child = None if seed is None else int(generator(seed, CENTRAL).integers(2**62))
-        self.central = Party(CENTRAL, NoMasks(0) if mode == "plain" else Masks(child))
+        self.central = Party(CENTRAL, NoMasks(0) if mode == "plain" else Masks(child_seed(seed, CENTRAL)))
         self.transport = transport or Transport(self.layout.holders.values(), keep=keep)
         self.transport.join(self.central)
         if mode == "plain":

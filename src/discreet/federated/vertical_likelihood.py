@@ -21,7 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
+from discreet.federated.conditional_normal import (
+    LOG_2_PI,
+    Conditional,
+    lower_factor,
+    minus_two_log_likelihood,
+)
 from discreet.federated.kinds import floats, hexadecimal, optional, text, texts, whole
 from discreet.federated.likelihood_steps import STEP, Step, Turns
 from discreet.federated.messages import ALONE, Asked, Message, ProtocolError, Request, Takes, rows_asked, used
@@ -161,18 +166,11 @@ class Node(Role):
         residual = self._own(message, step) - message.array("mean", (step.rows, step.width))
         return self._passed_on(message, step, residual, self.total, None, np.zeros(step.width))
 
-    def on_masks(self, message: Request) -> list[Message]:
-        """Wait for what the coordinator sends beside the masks of the holder before."""
-        return self._next(self.both(message, "conditional"))
-
     def on_conditional(self, message: Request) -> list[Message]:
-        """Wait for the masks of the holder before."""
-        return self._next(self.both(message, "masks"))
-
-    def _next(self, both: tuple[Request, Request] | None) -> list[Message]:
-        if both is None:
+        """Go on once the coordinator's message and the masks of the holder before are both there."""
+        found = self.both(message, ("conditional", "masks"))
+        if not found:
             return []
-        found = {message.name: message for message in both}
         central, before = found["conditional"], found["masks"]
         step = Step.read(central)
         told = Step.read(before, place=step.place)
@@ -197,14 +195,14 @@ class Node(Role):
         residual = self._own(central, step) - mean[:, : step.width]
         return self._passed_on(central, step, residual, total, mean[:, step.width :], hidden)
 
+    on_masks = on_conditional
+
     def _passed_on(  # noqa: PLR0917
         self, message: Request, step: Step, residual: Floats, total: int, later: Floats | None, hidden: Floats
     ) -> list[Message]:
         covariance = message.array("covariance", (step.width, step.width))
-        try:
-            np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError as error:
-            raise ProtocolError("The covariance that was sent is not positive definite.") from error
+        if lower_factor(covariance) is None:
+            raise ProtocolError("The covariance that was sent is not positive definite.")
         inverse = np.linalg.inv(covariance)
         inverse = (inverse + inverse.T) / 2
         r, q = self._drawn(step, inverse, hidden[: step.width], message.asked.columns)
