@@ -287,8 +287,8 @@ def run_growth(  # noqa: PLR0917
 
     All arrays of records are overwritten.
     """
-    from discreet.numerics.trees.grow_kernels import Limits, Scores, Space, Table, grow
-    from discreet.numerics.trees.split_kernels import CELLS, Desk
+    from discreet.numerics.trees.grow_kernels import Limits, Scores, Table, grow
+    from discreet.numerics.trees.split_kernels import CELLS, Desk, Space
 
     q, n = work.shape
     several, held = len(classes) > 0, n_classes if len(classes) else 0
