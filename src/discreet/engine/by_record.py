@@ -19,7 +19,17 @@ import polars as pl
 
 from discreet.core.arrays import Words
 from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
-from discreet.engine import frames
+from discreet.engine.frames import (
+    Lazy,
+    collect,
+    in_declared_order,
+    in_memory,
+    passing_query,
+    put_beside,
+    quoted,
+    remembered,
+    scan,
+)
 from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, record_numbers
 from discreet.engine.resolved_roles import overview
 from discreet.engine.spark import different_whole_numbers, in_spark
@@ -31,13 +41,13 @@ _TOLD_APART = "record keys"
 
 def types_in_polars(data: Microdata, columns: Sequence[str]) -> dict[str, pl.DataType]:
     """Say which Polars types columns arrive in; no record is read."""
-    none = frames.in_memory(frames.scan(data, {name: name for name in columns}).head(0), named=True)
-    return {name: frames.in_declared_order(none[name], data.schema[name]).dtype for name in columns}
+    none = in_memory(scan(data, {name: name for name in columns}).head(0), named=True)
+    return {name: in_declared_order(none[name], data.schema[name]).dtype for name in columns}
 
 
 def extremes(data: Microdata, column: str) -> tuple[float, float]:
     """Find the smallest and the largest number of a column; infinity on the wrong side where it has none."""
-    found = frames.collect(_passing(data, column).select(least=nw.col("x").min(), most=nw.col("x").max()))
+    found = collect(_passing(data, column).select(least=nw.col("x").min(), most=nw.col("x").max()))
     least, most = found.row(0)
     return (math.inf if least is None else float(least)), (-math.inf if most is None else float(most))
 
@@ -65,16 +75,14 @@ def spread(data: Microdata, column: str) -> float:
         return 0.0
     away = (nw.col("x").cast(nw.Float64) / 2 - least / 2) / reach
     rows = _passing(data, column).select(away.alias("away"))
-    total, known = frames.collect(rows.select(total=nw.col("away").sum(), known=nw.col("away").count())).row(
-        0
-    )
+    total, known = collect(rows.select(total=nw.col("away").sum(), known=nw.col("away").count())).row(0)
     if known < 2:
         return 0.0
     apart = (nw.col("away") - float(f"{total / known:.6g}")).alias("apart")
     moments = rows.select(apart).select(
         first=nw.col("apart").sum(), second=(nw.col("apart") * nw.col("apart")).sum()
     )
-    first, second = frames.collect(moments).row(0)
+    first, second = collect(moments).row(0)
     return float(f"{2 * reach * math.sqrt(max(second - first * first / known, 0.0) / (known - 1)):.6g}")
 
 
@@ -85,7 +93,7 @@ def _spread_at_once(data: Microdata, column: str) -> float | None:
     """
     x = nw.col("x").cast(nw.Float64)
     asked = _passing(data, column).select(least=x.min(), most=x.max(), known=x.count(), deviation=x.std())
-    least, most, known, deviation = frames.collect(asked).row(0)
+    least, most, known, deviation = collect(asked).row(0)
     if known < 2:
         return None
     far = max(abs(least), abs(most))
@@ -93,10 +101,10 @@ def _spread_at_once(data: Microdata, column: str) -> float | None:
     return float(f"{deviation:.6g}") if plain and deviation > 1e-6 * (most - least) else None
 
 
-def _passing(data: Microdata, column: str) -> frames.Lazy:
+def _passing(data: Microdata, column: str) -> Lazy:
     """Open a query that reads one column once, as ``x``."""
-    query = frames.passing_query(data.frame) if data.wrapped.implementation.is_duckdb() else None
-    return frames.scan(data if query is None else Microdata(query), {"x": column})
+    query = passing_query(data.frame) if data.wrapped.implementation.is_duckdb() else None
+    return scan(data if query is None else Microdata(query), {"x": column})
 
 
 def check_record_key(data: Microdata, key: Sequence[str], *, purpose: str) -> None:
@@ -106,7 +114,7 @@ def check_record_key(data: Microdata, key: Sequence[str], *, purpose: str) -> No
         "out."
     )
     need_known(key, data.columns, after=needed)
-    frames.remembered(data, _TOLD_APART, tuple(key), lambda: _tells_apart(data, key))
+    remembered(data, _TOLD_APART, tuple(key), lambda: _tells_apart(data, key))
 
 
 def _tells_apart(data: Microdata, key: Sequence[str]) -> bool:
@@ -134,11 +142,11 @@ def _counted_keys(data: Microdata, key: Sequence[str]) -> tuple[int, Mapping[str
             rows, missing, different = found
             return rows, {key[0]: missing}, lambda: different
     counted = overview(data, key)
-    distinct = frames.scan(data, {f"k{i}": name for i, name in enumerate(key)}).unique()
+    distinct = scan(data, {f"k{i}": name for i, name in enumerate(key)}).unique()
     return (
         counted.rows,
         counted.missing,
-        lambda: int(frames.collect(distinct.select(nw.len().cast(nw.Int64))).item()),
+        lambda: int(collect(distinct.select(nw.len().cast(nw.Int64))).item()),
     )
 
 
@@ -157,7 +165,7 @@ def made_in_memory(
     data: Microdata, wanted: ByRecord, key: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
     """Do the work on a file that is brought into memory as one batch: what was read, and what was made of it."""
-    table = frames.collect(data, list(dict.fromkeys([*wanted.reads, *key])))
+    table = collect(data, list(dict.fromkeys([*wanted.reads, *key])))
     numbers = record_numbers(table, key) if key else np.arange(table.height, dtype=np.uint64)
     made = wanted.work(table.select(wanted.reads), numbers)
     return table, {name: column.alias(name) for name, column in made.items()}
@@ -188,9 +196,9 @@ def without_columns(data: Microdata, drop: Sequence[str]) -> Any:
     """Return the frame without some columns, as a query that is not run yet."""
     native = data.frame
     if data.wrapped.implementation.is_duckdb():
-        kept = native.project(", ".join(frames.quoted(name) for name in data.columns if name not in drop))
-        query = frames.passing_query(native)
-        return kept if query is None else frames.put_beside(kept, query.drop(drop))
+        kept = native.project(", ".join(quoted(name) for name in data.columns if name not in drop))
+        query = passing_query(native)
+        return kept if query is None else put_beside(kept, query.drop(drop))
     return native.drop(*drop)
 
 
@@ -206,10 +214,10 @@ def changed_cells(data: Microdata, wanted: ByRecord, key: Sequence[str]) -> dict
         wanted.draws,
     )
     frame = made_lazily(data, counting, key=key, drop=data.columns, purpose="counting")
-    query = frames.passing_query(frame) if data.wrapped.implementation.is_duckdb() else None
-    flags: frames.Lazy = nw.from_native(frame if query is None else query)
+    query = passing_query(frame) if data.wrapped.implementation.is_duckdb() else None
+    flags: Lazy = nw.from_native(frame if query is None else query)
     sums = flags.select(*(nw.col(name).sum() for name in counting.makes))
-    row = frames.in_memory(sums).row(0)
+    row = in_memory(sums).row(0)
     return {name: (int(row[2 * i] or 0), int(row[2 * i + 1] or 0)) for i, name in enumerate(there)}
 
 

@@ -19,7 +19,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.wording import shown
-from discreet.engine.comparable import as_text, plain_text
+from discreet.engine.comparable import as_text, number_or_text, plain_text
 
 Style = Literal["quantile", "equal"]
 Closed = Literal["left", "right"]
@@ -325,11 +325,8 @@ def compared_as(
     if all(numbers) or (any(numbers) and pl.Boolean in (left, right)):
         return "number", pl.Float64, ()
     if any(numbers) and pl.String in (left, right):
-        text = ours if left == pl.String else theirs
-        readable = bool((text.cast(pl.Float64, strict=False).is_null() == text.is_null()).all())
-        how = "numbers" if readable else "text"
-        note = f"'{column}' is {left} in the original and {right} in the release; the two were compared as {how}."
-        return ("number", pl.Float64, (note,)) if readable else ("category", pl.String, (note,))
+        met, note = number_or_text(ours, theirs, column)
+        return "number" if met == pl.Float64 else "category", met, (note,)
     texts = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
     if all(isinstance(dtype, texts) for dtype in (left, right)):
         return "category", pl.String, ()

@@ -298,7 +298,7 @@ def _through_files(
             _written(folder / "in order", pieces, most)
             found = _mapped(folder / "in order")
     except OSError as error:
-        raise (full_disk("a table of classes") if is_full(error, folder) else _unwritable()) from error
+        raise lost_in(folder, "table of classes", error) from error
     finally:
         # A file that is mapped outlives its name where the system allows it; elsewhere it goes with the table.
         shutil.rmtree(folder, ignore_errors=True)
@@ -338,8 +338,10 @@ def _mapped(file: Path) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(pa.ipc.open_file(pa.memory_map(str(file))).read_all(), rechunk=False))
 
 
-def _unwritable() -> InputError:
+def lost_in(folder: Path, what: str, error: OSError) -> InputError:
+    """Say why something cannot be kept in the folder for temporary files."""
+    if is_full(error, folder):
+        return full_disk(f"a {what}" if what == "table of classes" else what)
     return InputError(
-        "The table of classes cannot be written to the folder for temporary files. Name one with room by the variable "
-        "TMPDIR."
+        f"The {what} cannot be written to the folder for temporary files. Name one with room by the variable TMPDIR."
     )

@@ -45,37 +45,30 @@ def rebuilt(
     if kind.is_pyarrow():
         return _arrow(data, columns, keep, order, drop)
     frame = _polars(whole_frame(data), columns, keep, order, drop)
-    if isinstance(data.wrapped, nw.DataFrame):
-        return frame
-    return queried(data, frame)
+    return frame if isinstance(data.wrapped, nw.DataFrame) else queried(data, frame)
 
 
 def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
     """Return new records in the kind of frame of a file, its column types kept where they can hold them."""
-    kind = data.wrapped.implementation
-    if kind.is_pandas():
-        import pandas as pd
-
-        old = data.frame.dtypes
-        return pd.DataFrame(
-            {name: _pandas_column(frame[name], old.get(name)) for name in frame.columns}, copy=False
-        )
-    if kind.is_pyarrow():
-        return _as_arrow(data.frame.schema, frame)
-    if isinstance(data.wrapped, nw.DataFrame):
-        return frame
-    return queried(data, frame)
+    return _new_records(data, frame, own_types=False)
 
 
 def in_kind_alone(data: Microdata, frame: pl.DataFrame) -> Any:
     """Return new records in the kind of frame of a file and in types of their own; none of the file comes along."""
+    return _new_records(data, frame, own_types=True)
+
+
+def _new_records(data: Microdata, frame: pl.DataFrame, *, own_types: bool) -> Any:
     kind = data.wrapped.implementation
     if kind.is_pandas():
         import pandas as pd
 
-        return pd.DataFrame({name: _pandas_column(frame[name], None) for name in frame.columns}, copy=False)
+        old = {} if own_types else data.frame.dtypes
+        return pd.DataFrame(
+            {name: _pandas_column(frame[name], old.get(name)) for name in frame.columns}, copy=False
+        )
     if kind.is_pyarrow():
-        return frame.to_arrow()
+        return frame.to_arrow() if own_types else _as_arrow(data.frame.schema, frame)
     return frame if isinstance(data.wrapped, nw.DataFrame) else queried(data, frame)
 
 

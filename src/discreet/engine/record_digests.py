@@ -19,12 +19,11 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers, Words
-from discreet.core.errors import InputError
-from discreet.core.files.atomic import full_disk, is_full
 from discreet.core.randomness import KeyedDraws
 from discreet.engine.by_record import made_in_memory, made_lazily
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import Lazy, collect, collected_batches, is_lazy, passing_query
+from discreet.engine.packing import lost_in
 from discreet.engine.precision import Grid, on_grid
 from discreet.engine.record_batches import ByRecord
 from discreet.engine.resolved_roles import overview
@@ -229,9 +228,7 @@ def _counted_here(sides: Sequence[Iterable[Integers]], rows: int) -> EqualRecord
                 )
                 total += _tallied(ours, theirs)
         except OSError as error:
-            raise (
-                full_disk("digests of records") if is_full(error, Path(folder)) else _unwritable()
-            ) from error
+            raise lost_in(Path(folder), "digests of records", error) from error
     records, singles, pairs, *others = (int(count) for count in total)
     return EqualRecords(
         records, singles, pairs, tuple(Matched(*others[at : at + 4]) for at in range(0, len(others), 4))
@@ -264,10 +261,3 @@ def _tallied(ours: tuple[Integers, Integers], theirs: Sequence[tuple[Integers, I
         hits = times[there]
         found += [int(times.sum()), int(hits.sum()), int(hits[alone].sum()), int(alone.sum())]
     return np.array(found, dtype=np.int64)
-
-
-def _unwritable() -> InputError:
-    return InputError(
-        "The digests of records cannot be written to the folder for temporary files. Name one with room by the "
-        "variable TMPDIR."
-    )

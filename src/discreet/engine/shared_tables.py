@@ -29,9 +29,8 @@ from discreet.microdata import Microdata
 
 Table = tuple[str, ...]
 
-_MOST_IN_MEMORY = (
-    10**8
-)  # cells of a lazy Polars frame that are rather brought into memory than counted many times
+# Cells of a lazy Polars frame that are rather brought into memory than counted many times.
+_MOST_IN_MEMORY = 10**8
 _MOST_LISTED = 100_000  # different numbers of a query that are listed with their counts
 _MOST_COUNTED = 10**6  # combinations that a query engine is asked for at once
 _CHEAPER_COUNTED = 1.5  # what fetching the codes of a column costs, in columns of a group-by
@@ -130,7 +129,8 @@ class SharedTables:
             for table, *counts in zip(tables, *held, strict=True):
                 yield table, *_merged(*counts)
             return
-        self._prepared(files)
+        for file in files:
+            _ = file.codes  # threads must not all make what is made once
         count = [file_counter(file) for file in files]
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
             for start in range(0, len(tables), _BATCH):
@@ -149,12 +149,6 @@ class SharedTables:
         asked = sum(len(columns) for columns, _ in sets)
         named = {name for table in tables for name in table}
         return replace(file, by_rows=False) if asked <= _CHEAPER_COUNTED * len(named) else file
-
-    @staticmethod
-    def _prepared(files: Sequence[CodedFile]) -> None:
-        # Threads must not all make what is made once.
-        for file in files:
-            _ = file.codes
 
     def labels(self, table: Table, cells: Integers) -> list[str]:
         """Name cells by their groups."""

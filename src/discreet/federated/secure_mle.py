@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 
 CENTRAL = "coordinator"
 _MOST_NOISE = 1_000.0
-_ROUNDING = (
-    2e-15  # largest measured error: this times the root of the values, noise squared, by the least eigenvalue
-)
+# The largest measured error: this times the root of the values, noise squared, by the least eigenvalue.
+_ROUNDING = 2e-15
 _MOST_EVALUATIONS = 100_000
 _NO_MATTER = 2e-6  # rounding of an evaluation that moves no estimate by a thousandth of its standard error
 

@@ -17,9 +17,9 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import named_among
 from discreet.dp.entropy import Stream
+from discreet.engine.comparable import positions
 from discreet.microdata import Microdata
-from discreet.protect.coded_columns import crossed, positions
-from discreet.protect.mondrian_partition import Pieces, Watched
+from discreet.protect.coded_columns import Pieces, Watched, crossed
 from discreet.protect.privacy_models import AlphaK, KAnonymity, KMap, PrivacyModel, TCloseness, models_of
 from discreet.protect.treatment import Change, Treatment
 

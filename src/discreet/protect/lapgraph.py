@@ -457,9 +457,8 @@ _DIGITS = 64
 # times what NumPy promises.
 _QUOTIENT = 2.0**-46
 _LOGARITHM = 2.0**-50
-_LONGEST = (
-    2.0**62
-)  # steps; whoever waits longer is said to wait so long, and numbers stay within a machine word
+# Steps: whoever waits longer is said to wait so long, and numbers stay within a machine word.
+_LONGEST = 2.0**62
 
 
 def fixed_rate(rate: Fraction) -> Rate:

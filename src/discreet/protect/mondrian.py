@@ -22,11 +22,12 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import canonical_text
 from discreet.dp.entropy import Stream
+from discreet.engine.comparable import positions
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
-from discreet.protect.coded_columns import coded_key, positions
-from discreet.protect.mondrian_partition import Dimension, Pieces, Watched, partition
+from discreet.protect.coded_columns import Pieces, Watched, coded_key
+from discreet.protect.mondrian_partition import Dimension, partition
 from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
