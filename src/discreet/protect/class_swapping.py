@@ -17,7 +17,7 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import named_among
 from discreet.dp.entropy import Stream
-from discreet.engine.comparable import positions
+from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Pieces, Watched, crossed
 from discreet.protect.privacy_models import AlphaK, KAnonymity, KMap, PrivacyModel, TCloseness, models_of
@@ -118,21 +118,11 @@ class ClassSwap(Treatment):
         units = engine.unit_column(data)
         columns, moved, left = {}, {}, {}
         for column, models in by_column.items():
-            values = table[column]
-            domain = values.unique().sort(nulls_last=True)
-            mending = _Mending(
-                owners=owners,
-                somewhere=somewhere,
-                units=units,
-                domain=domain,
-                codes=positions(values, domain),
-                column=column,
-                models=models,
-            )
+            mending = _Mending(owners, somewhere, units, table[column], models)
             source = mending.run(stream(column))
             moved[column] = int((source != np.arange(len(source))).sum())
             if moved[column]:
-                columns[column] = values.gather(source)
+                columns[column] = table[column].gather(source)
             if mending.left:
                 left[column] = mending.left
         notes = [
@@ -157,21 +147,19 @@ class _Mending:
 
     def __init__(
         self,
-        *,
         owners: Integers,
         somewhere: Flags,
         units: Integers | None,
-        domain: pl.Series,
-        codes: Integers,
-        column: str,
+        values: pl.Series,
         models: Sequence[PrivacyModel],
     ) -> None:
+        domain, codes = distinct_values(values)
         there = np.flatnonzero(somewhere)
         _, here = np.unique(owners[there], return_inverse=True)
         self.there, self.here, self.domain = there, here.astype(np.int64), domain
         self.classes = int(here.max(initial=-1)) + 1
         self.units = None if units is None else units[there]
-        self.codes, self.column, self.models = codes, column, models
+        self.codes, self.column, self.models = codes, values.name, models
         # Margins stay, so that what is common in the file is known from the start; gaps count as a value.
         self.overall = np.bincount(codes, minlength=len(domain)) / max(1, len(codes))
         self.source = np.arange(len(codes))

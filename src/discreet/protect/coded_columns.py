@@ -61,15 +61,12 @@ def crossed(table: pl.DataFrame) -> tuple[Integers, pl.DataFrame]:
     for number, column in enumerate(table):
         own, levels = coded(column)
         # Packing only what occurs keeps the numbers small, however many columns there are.
-        codes = _packed(codes * len(levels) + own) if number else own
+        codes = (
+            np.unique(codes * len(levels) + own, return_inverse=True)[1].astype(np.int64) if number else own
+        )
     first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int64)
     first[codes[::-1]] = np.arange(table.height)[::-1]
     return codes, table[first]
-
-
-def _packed(codes: Integers) -> Integers:
-    inverse: Integers = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return inverse
 
 
 @dataclass(frozen=True)

@@ -214,10 +214,7 @@ class DonutMask(Treatment):
         if not gone:
             return []
         if self.on_missing == "refuse":
-            raise ColumnError(
-                f"{gone:,} records have no location in '{places.columns[0]}' and '{places.columns[1]}'. Say with "
-                "on_missing whether to 'keep' or to 'drop' them."
-            )
+            raise _without_location(gone, places.columns)
         if self.on_missing == "drop":
             return [f"{gone:,} records without a location were dropped."]
         return [f"{gone:,} records without a location were left without one."]
@@ -387,6 +384,13 @@ def _numbered(values: pl.Series) -> Integers:
     return codes.astype(np.int64)
 
 
+def _without_location(gone: int, columns: tuple[str, str]) -> ColumnError:
+    return ColumnError(
+        f"{gone:,} records have no location in '{columns[0]}' and '{columns[1]}'. Say with on_missing whether to "
+        "'keep' or to 'drop' them."
+    )
+
+
 def _refuse_whole_degrees(data: Microdata, columns: Sequence[str], *, degrees: bool) -> None:
     for name in columns:
         if degrees and data.schema[name].is_integer():
@@ -430,10 +434,7 @@ class FreeShifts:
         places = geography.places_in(table, self.columns, self.system)
         gone = int((~places.known).sum())
         if gone and self.refuses:
-            raise ColumnError(
-                f"{gone:,} records have no location in '{self.columns[0]}' and '{self.columns[1]}'. Say with "
-                "on_missing whether to 'keep' or to 'drop' them."
-            )
+            raise _without_location(gone, self.columns)
         numbers = grouped_numbers(table, self.by, records)[places.known]
         angle = 2 * math.pi * self.draws.uniforms(numbers)
         released = np.full_like(places.xy, np.nan)

@@ -27,8 +27,8 @@ from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
 from discreet.protect.coded_columns import Pieces, Watched, coded_key
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.mondrian_partition import Dimension, partition
-from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment

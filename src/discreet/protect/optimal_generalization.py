@@ -24,6 +24,7 @@ from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.loss import CELL_LOSSES
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.lattice_classes import Lattice
 from discreet.protect.lattice_search import Answer, CellObjective, ClassObjective, Evaluated, Search
 from discreet.protect.privacy_models import KMap, PrivacyModel, models_of
@@ -256,23 +257,6 @@ class OptimalGeneralization(Treatment):
             f"No combination of levels meets {names} with at most {percent(self.suppression_limit)} of the records "
             "suppressed. Raise suppression_limit, or ask for less in models."
         )
-
-
-def hierarchies_of(hierarchies: Any) -> dict[str, Hierarchy]:
-    """Take hierarchies as a user or a plan file gives them: as objects or descriptions, by column."""
-    if not isinstance(hierarchies, Mapping):
-        raise ParameterError("hierarchies must be a dictionary {column: Hierarchy}.")
-    found = {
-        str(name): Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
-        for name, item in hierarchies.items()
-    }
-    for name, item in found.items():
-        if not isinstance(item, Hierarchy):
-            raise ParameterError(
-                f"hierarchies must hold a Hierarchy for '{name}', not {type(item).__name__}. "
-                "Make one with Hierarchy.from_csv, from_tree, intervals, …"
-            )
-    return found
 
 
 def _frontier(answer: Answer, names: Sequence[str]) -> list[dict[str, Any]]:

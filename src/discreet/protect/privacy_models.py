@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
@@ -144,17 +144,9 @@ def models_of(models: Any) -> tuple[PrivacyModel, ...]:
     """Take the models as a user or a plan file gives them: one or several, as objects or descriptions."""
     if isinstance(models, PrivacyModel | Mapping):
         models = [models]
-    if not isinstance(models, Sequence) or isinstance(models, str) or not models:
+    if not models:
         raise ParameterError("models must list at least one privacy model, e.g. models=[KAnonymity(5)].")
-    found: tuple[Any, ...] = tuple(
-        PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models
-    )
-    for item in found:
-        if not isinstance(item, PrivacyModel):
-            raise ParameterError(
-                f"models must hold privacy models such as KAnonymity(5), not {type(item).__name__}."
-            )
-    return found
+    return tuple(PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models)
 
 
 @dataclass(frozen=True)

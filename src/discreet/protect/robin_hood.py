@@ -24,8 +24,8 @@ from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.lattice_classes import Lattice
-from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.records_of_classes import DrawnRecords
 from discreet.protect.treatment import Change, Treatment
 

@@ -26,8 +26,8 @@ from discreet.dp.sensitivity import refuse_several_records
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import coded_key
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.lattice_classes import Lattice, Node
-from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.treatment import Change, Treatment, existing
 
 Score = Literal["granularity", "classification", "group-size"]

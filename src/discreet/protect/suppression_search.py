@@ -192,20 +192,11 @@ def _served(lonely: _Lonely, waiting: Integers, choice: _Choice, best: Integers,
         start[i, : len(begins)] = held + begins
         members.append(there)
         held += len(there)
-    return np.asarray(
-        serve_the_stranded(
-            best,
-            stranded,
-            choice.helped,
-            choice.safe,
-            records,
-            k,
-            pair,
-            place,
-            start,
-            np.concatenate(members),
-        )
+    listed = np.concatenate(members)
+    served = serve_the_stranded(
+        best, stranded, choice.helped, choice.safe, records, k, pair, place, start, listed
     )
+    return np.asarray(served)
 
 
 def too_many_sets(tried: int, rows: int) -> bool:
@@ -278,17 +269,16 @@ def give_back_unneeded(
     record, key = record[order], key[order]
     owners, candidate = np.unique(record, return_inverse=True)
     room = len(record)
+    sizes_and_weights = (
+        np.array([_spread_out(both[at], part, rows, room) for both, part in zip(company, parts, strict=True)])
+        for at in (0, 1)
+    )
     given = give_back(
         np.vstack([rows.codes, np.zeros((room, codes.shape[1]), dtype=np.int32)]),
         np.append(rows.records, np.zeros(room, dtype=np.int64)),
         np.append(rows.weights, np.zeros(room)),
         len(rows.codes),
-        np.array(
-            [_spread_out(found[0], part, rows, room) for found, part in zip(company, parts, strict=True)]
-        ),
-        np.array(
-            [_spread_out(found[1], part, rows, room) for found, part in zip(company, parts, strict=True)]
-        ),
+        *sizes_and_weights,
         np.array([np.isin(np.arange(codes.shape[1]), demand.columns) for demand in demands]),
         np.array([demand.k for demand in demands]),
         _padded([demand.least for demand in demands]),
