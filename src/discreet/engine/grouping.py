@@ -253,12 +253,19 @@ def pooled_breaks(parts: Sequence[tuple[Floats, Floats | None]], cutting: Cuttin
         # Between two values, so that the breaks do not depend on which side of them is closed.
         return tuple(float(x) for x in (few[1:] + few[:-1]) / 2)
     if cutting.style == "quantile":
-        breaks = _order_statistics(values, counts, cutting.groups)
-        inside = breaks > values.min() if cutting.closed == "left" else breaks < values.max()
-        breaks = breaks[inside]
+        return inner_breaks(
+            _order_statistics(values, counts, cutting.groups), values.min(), values.max(), cutting
+        )
+    return inner_breaks(None, values.min(), values.max(), cutting)
+
+
+def inner_breaks(quantiles: Floats | None, least: float, most: float, cutting: Cutting) -> tuple[float, ...]:
+    """Cut at quantiles where they leave enough groups, else into groups of equal width."""
+    if quantiles is not None:
+        breaks = quantiles[quantiles > least if cutting.closed == "left" else quantiles < most]
         if len(breaks) >= min(2, cutting.groups - 1):
             return tuple(float(x) for x in breaks)
-    return tuple(float(x) for x in np.linspace(values.min(), values.max(), cutting.groups + 1)[1:-1])
+    return tuple(float(x) for x in np.linspace(least, most, cutting.groups + 1)[1:-1])
 
 
 def _given(breaks: Sequence[Any], dtype: Any) -> tuple[float, ...]:

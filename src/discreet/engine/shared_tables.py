@@ -22,7 +22,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.engine.by_record import types_in_polars
 from discreet.engine.frames import collect, in_memory, scan
-from discreet.engine.grouping import Cutting, Groups, Values, grouping_of
+from discreet.engine.grouping import Cutting, Groups, Values, grouping_of, inner_breaks
 from discreet.engine.resolved_roles import overview
 from discreet.engine.summary_statistics import known_numbers, number_range, values_at
 from discreet.microdata import Microdata
@@ -307,14 +307,12 @@ def _breaks_by_counting(
     least, most, many = number_range(files, name, without=codes)
     if many <= max(_MOST_LISTED, len(files) * cutting.groups) or not math.isfinite(most - least):
         return None
+    breaks = None
     if cutting.style == "quantile":
         total = known_numbers(files, name, without=codes)
         ranks = [max(math.ceil(i * total / cutting.groups), 1) for i in range(1, cutting.groups)]
         breaks = np.unique(values_at(files, name, ranks, without=codes)) if ranks else np.zeros(0)
-        breaks = breaks[breaks > least if cutting.closed == "left" else breaks < most]
-        if len(breaks) >= min(2, cutting.groups - 1):
-            return tuple(float(x) for x in breaks)
-    return tuple(float(x) for x in np.linspace(least, most, cutting.groups + 1)[1:-1])
+    return inner_breaks(breaks, least, most, cutting)
 
 
 def _gaps_only(data: Microdata, name: str) -> Values:

@@ -240,19 +240,16 @@ class Discoleaf:
         return many, "given"
 
     def _design(self, drawn: pl.DataFrame, levels: Mapping[str, list[Any]]) -> tuple[Floats, list[str]]:
-        made, names = [], []
-        for name in self.continuous:
-            made.append(drawn[name].to_numpy().astype(np.float64))
-            names.append(name)
+        made = {name: drawn[name].to_numpy().astype(np.float64) for name in self.continuous}
         for name in self.categorical:
-            codes = drawn[name].to_numpy()
-            if self.coding == "integer":
-                made.append(codes.astype(np.float64))
-                names.append(name)
-            else:
-                made += [(codes == at).astype(np.float64) for at in range(len(levels[name]))]
-                names += [f"{name}={at}" for at in range(len(levels[name]))]
-        return np.column_stack(made), names
+            made |= self.columns_of(name, drawn[name].to_numpy(), len(levels[name]))
+        return np.column_stack(list(made.values())), list(made)
+
+    def columns_of(self, name: str, codes: Array, levels: int) -> dict[str, Array]:
+        """Write the codes of a category as the columns that a tree is grown on."""
+        if self.coding == "integer":
+            return {name: codes.astype(np.float64)}
+        return {f"{name}={at}": (codes == at).astype(np.float64) for at in range(levels)}
 
     def _told(self, many: int, sites: list[Site]) -> Leakage:
         notes = [
@@ -302,13 +299,15 @@ class DiscoleafFit:
 
     def predict(self, data: Any) -> list[Any]:
         """Predict the class of every row of a table in the form of the sites' own."""
-        codes = self.merged.predict(self._coded(as_frame(data)))
-        return [self.levels[self.settings.target][int(code)] for code in codes]
+        return self._predicted(self.merged, data)
 
     def vote(self, data: Any) -> list[Any]:
         """Let the local trees vote, row by row: what the merged tree must give."""
         voting = MergedTree(None, tuple(site.tree for site in self.sites), (1.0,) * len(self.sites))
-        codes = voting.predict(self._coded(as_frame(data)))
+        return self._predicted(voting, data)
+
+    def _predicted(self, tree: MergedTree, data: Any) -> list[Any]:
+        codes = tree.predict(self._coded(as_frame(data)))
         return [self.levels[self.settings.target][int(code)] for code in codes]
 
     def quality(self, data: Any) -> dict[str, float]:
@@ -333,12 +332,7 @@ class DiscoleafFit:
             made[name] = np.where(np.isnan(values), -np.inf, np.clip(values, low, high))
         for name in self.settings.categorical:
             codes = _codes(frame[name], self.levels[name])
-            if self.settings.coding == "integer":
-                made[name] = codes.astype(np.float64)
-            else:
-                made |= {
-                    f"{name}={at}": (codes == at).astype(np.float64) for at in range(len(self.levels[name]))
-                }
+            made |= self.settings.columns_of(name, codes, len(self.levels[name]))
         return made
 
 

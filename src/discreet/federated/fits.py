@@ -15,10 +15,9 @@ from discreet.core.constraints import Above
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.wording import shown
-from discreet.federated.conditional_normal import from_moments
 from discreet.federated.covariance_models import Bounds, CovarianceModel, RAMModel, Saturated
 from discreet.federated.leakage import Leakage, Transcript
-from discreet.federated.optimizing import Objective, minimized, observed_information
+from discreet.federated.normal_likelihood import Objective, from_moments, minimized, observed_information
 
 if TYPE_CHECKING:
     from discreet.federated.secure_mle import SecureMLE

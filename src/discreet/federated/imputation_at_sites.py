@@ -19,10 +19,9 @@ from discreet.core.arrays import Floats
 from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.covariance_models import CovarianceModel
 from discreet.federated.fits import Fit, _fit
-from discreet.federated.optimizing import Objective
+from discreet.federated.normal_likelihood import Objective, minus_two_log_likelihood
 from discreet.federated.parties import as_frame
 
 

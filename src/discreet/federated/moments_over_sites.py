@@ -11,10 +11,10 @@ import numpy as np
 from discreet.core.arrays import Array, Floats, numbers_of
 from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
-from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.kinds import numbers
 from discreet.federated.layouts import Layout
 from discreet.federated.messages import MAIN
+from discreet.federated.normal_likelihood import minus_two_log_likelihood
 from discreet.federated.parties import Holder, Party, Transport, as_frame
 from discreet.federated.quantities import Ring, quantity, shaped
 from discreet.federated.secure_sums import sum_over

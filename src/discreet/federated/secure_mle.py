@@ -6,32 +6,32 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Array, Floats
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.federated import moments_over_sites as sums
-from discreet.federated.conditional_normal import (
+from discreet.federated.layouts import Group, laid_out
+from discreet.federated.leakage import Leakage, Transcript
+from discreet.federated.likelihood_leakage import account
+from discreet.federated.masking import Masks, NoMasks, child_seed
+from discreet.federated.messages import ProtocolError
+from discreet.federated.normal_likelihood import (
     Conditional,
     checked_law,
     conditionals,
     from_moments,
     minus_two_log_likelihood,
 )
-from discreet.federated.layouts import Group, laid_out
-from discreet.federated.leakage import Leakage, Transcript
-from discreet.federated.likelihood_leakage import account
-from discreet.federated.masking import Masks, NoMasks, child_seed
-from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Party, Transport
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.shared_product import joint_moments
@@ -339,30 +339,25 @@ class SecureMLE:
         return 0.0 if keep_total else float(run.result or 0.0)
 
     def _horizontal(self, mu: Floats, sigma: Floats) -> float:
-        asked = {
-            "kind": "likelihood",
-            "columns": list(self.variables),
-            "mu": mu.tolist(),
-            "sigma": sigma.tolist(),
-        }
-        found = sum_over(
-            self.transport, self.central, self.layout.nodes, asked, size=1, ring=RING, seed=self._seed
-        )
-        return float(found[0])
+        law = {"mu": mu.tolist(), "sigma": sigma.tolist()}
+        asked = {"kind": "likelihood", "columns": list(self.variables), **law}
+        return self._sum(self.layout.nodes, asked)
 
     def _summed(self) -> float:
         firsts = list(dict.fromkeys(run.nodes[0] for run in self._runs))
-        keys = [f"{run.run} {self.evaluations}" for run in self._runs]
         own = RING.words([sum(run.correction - run.last_mask for run in self._runs)])
         if len(firsts) < 2:
             raise ParameterError(
                 "Every group of rows begins with the same holder, so that its totals would show. Let groups begin with "
                 "different holders."
             )
-        asked = {"kind": "held-totals", "keys": keys}
+        asked = {"kind": "held-totals", "keys": [f"{run.run} {self.evaluations}" for run in self._runs]}
+        return self._sum(firsts, asked, own)
+
+    def _sum(self, nodes: Sequence[str], asked: Mapping[str, Any], own: Array | None = None) -> float:
         found = sum_over(
-            self.transport, self.central, firsts, asked, size=1, ring=RING, own=own, seed=self._seed
-        )  # fmt: skip
+            self.transport, self.central, nodes, asked, size=1, ring=RING, own=own, seed=self._seed
+        )
         return float(found[0])
 
     def _pooled(self, found: list[tuple[int, Floats, Floats, Group]]) -> tuple[int, Floats, Floats]:

@@ -149,9 +149,7 @@ def detect(
         raise ParameterError(
             f"The decimal mark and the separator cannot both be '{separator}'. Give another one."
         )
-    tokens = (
-        MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
-    )
+    tokens = missing_tokens(missing)
     if not all(isinstance(token, str) for token in tokens):
         raise ParameterError(
             "The missing tokens must be texts as they stand in the file, e.g. missing=['-8']."
@@ -168,6 +166,11 @@ def detect(
         lines_first=lines,
     )
     return dialect, _header(text, dialect, path)
+
+
+def missing_tokens(missing: str | Sequence[str] | None) -> tuple[str, ...]:
+    """List the texts that stand for a missing value: those that were named, else the usual ones."""
+    return MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
 
 
 def opened(path: Path, *, compressed: bool) -> BinaryIO:

@@ -17,7 +17,7 @@ import polars as pl
 from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, need_known
 from discreet.core.files.untrusted import check_archive
 from discreet.io.column_types import dates_of, kinds_of, parsed, question_of_order, typed, wanted_dates
-from discreet.io.dialect import MISSING_TOKENS
+from discreet.io.dialect import missing_tokens
 
 _MOST_ROWS = 1_048_575
 
@@ -53,9 +53,7 @@ def read_excel(
         raise InputError(
             f"The sheet '{chosen}' of '{path.name}' has no records. Name another sheet with sheet=."
         )
-    tokens = list(
-        MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
-    )
+    tokens = list(missing_tokens(missing))
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     frame = frame.with_columns(pl.when(~pl.col(texts).is_in(tokens)).then(pl.col(texts)))
     # A number column with a "NA" in it comes as text; judge it by what is left.
