@@ -325,8 +325,9 @@ def _side_counts(
 ) -> pl.DataFrame:
     """Count one file by class number and target values ``s0``…"""
     if side.rows is None:
+        sums = ["count", "weighted"] if weight else ["count"]
         cells = _exact_cells(side, shared, targets, weight)
-        return cells.select("q", *(f"s{i}" for i in range(len(targets))), *_sums(weight))
+        return cells.select("q", *(f"s{i}" for i in range(len(targets))), *sums)
     unit = counted_unit(side.data)
     columns = _extra(targets, weight) | ({"u": unit} if unit else {})
     rows = collect(scan(side.data, columns)).lazy().with_columns(q=side.rows).drop_nulls("q")
@@ -334,10 +335,10 @@ def _side_counts(
     if unit:
         # A person counts once a cell, with the mean of the weights that its records there have.
         rows = rows.group_by(*cell, "u").agg(*([pl.col("w").cast(pl.Float64).mean()] if weight else []))
-    sums = [pl.len().cast(pl.Int64).alias("count")]
+    totals = [pl.len().cast(pl.Int64).alias("count")]
     if weight:
-        sums.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
-    return rows.group_by(cell).agg(*sums).collect()
+        totals.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
+    return rows.group_by(cell).agg(*totals).collect()
 
 
 def _exact_cells(
@@ -362,10 +363,6 @@ def _exact_cells(
 
 def _extra(targets: Sequence[str], weight: str | None) -> dict[str, str]:
     return {f"s{i}": target for i, target in enumerate(targets)} | ({"w": weight} if weight else {})
-
-
-def _sums(weight: str | None) -> list[str]:
-    return ["count", "weighted"] if weight else ["count"]
 
 
 def _coded_values(

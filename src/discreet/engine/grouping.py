@@ -189,7 +189,8 @@ class Groups:
     def _moments(self) -> list[Any]:
         """Give the breaks of dates as dates; one that falls between two goes to the side that changes nothing."""
         whole = np.floor(self.breaks) if self.closed == "right" else np.ceil(self.breaks)
-        return pl.Series(whole).cast(pl.Int64).cast(_stored(self.dtype)).cast(self.dtype).to_list()
+        stored = pl.Int32 if self.dtype == pl.Date else pl.Int64  # the whole numbers that it is kept as
+        return pl.Series(whole).cast(pl.Int64).cast(stored).cast(self.dtype).to_list()
 
 
 def grouping_of(
@@ -272,11 +273,6 @@ def _given(breaks: Sequence[Any], dtype: Any) -> tuple[float, ...]:
     if dtype == pl.Float64:
         return tuple(float(x) for x in breaks)
     return tuple(float(x) for x in physical(pl.Series(list(breaks)).cast(dtype)))
-
-
-def _stored(dtype: Any) -> Any:
-    """Name the whole numbers that a date or time is kept as."""
-    return pl.Int32 if dtype == pl.Date else pl.Int64
 
 
 def _order_statistics(values: Floats, counts: Floats | None, groups: int) -> Floats:

@@ -241,7 +241,8 @@ def carry_back(
     names = key_names(keys)
     if table is None and counted_unit(data) is not None:
         table = class_table(data, keys, missing).select(*names, "class_size")
-        return carry_back(data, keys, missing, _with_risk(table) if risk else table)
+        table = table.with_columns(risk=1 / pl.col("class_size")) if risk else table
+        return carry_back(data, keys, missing, table)
     about = {column: column for column in (*data.roles.identifiers, *keys)}
     rows = scan(data, {**names, **_neutral(about)})
     ordered = has_row_order(data)
@@ -262,10 +263,6 @@ def carry_back(
         *new,
     )
     return _in_kind(data, chosen)
-
-
-def _with_risk(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(risk=1 / pl.col("class_size"))
 
 
 def named_classes(keys: Sequence[str], table: pl.DataFrame) -> pl.DataFrame:

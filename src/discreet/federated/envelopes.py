@@ -49,8 +49,8 @@ class Envelope:
     def passed(self) -> Passed:
         """What a transcript says of it."""
         out = self.outside
-        who = (out[part] for part in ("protocol", "sender", "receiver", "name"))
-        return Passed(*who, tuple(out["fields"].items()), out["size"])
+        fields = tuple(out["fields"].items())
+        return Passed(out["protocol"], out["sender"], out["receiver"], out["name"], fields, out["size"])
 
     def opened(self, sealer: Sealer | None = None) -> Message:
         """Return the message; what is sealed needs the receiver's keys."""

@@ -306,7 +306,9 @@ class SecureMLE:
         if self._made is not None:
             next(self._made, None)
         if self.layout.kind == "horizontal":
-            return self._horizontal(mu, sigma)
+            law = {"mu": mu.tolist(), "sigma": sigma.tolist()}
+            asked = {"kind": "likelihood", "columns": list(self.variables), **law}
+            return self._sum(self.layout.nodes, asked)
         if self.layout.kind == "vertical":
             return self._group(
                 0, mu[orders[0]], sigma[np.ix_(orders[0], orders[0])], parts[0], keep_total=False
@@ -337,11 +339,6 @@ class SecureMLE:
                 "The likelihood did not come back: a site fell silent. No partial result is kept."
             )
         return 0.0 if keep_total else float(run.result or 0.0)
-
-    def _horizontal(self, mu: Floats, sigma: Floats) -> float:
-        law = {"mu": mu.tolist(), "sigma": sigma.tolist()}
-        asked = {"kind": "likelihood", "columns": list(self.variables), **law}
-        return self._sum(self.layout.nodes, asked)
 
     def _summed(self) -> float:
         firsts = list(dict.fromkeys(run.nodes[0] for run in self._runs))

@@ -381,7 +381,8 @@ def secure_sufficient_statistics(
     >>> round(float(answer.value[0]), 6)
     32.0
     """
-    one, two = (_matrix(data, name) for data, name in ((X1, "party 1"), (X2, "party 2")))
+    holders = [Holder(name, as_frame(data)) for name, data in (("party 1", X1), ("party 2", X2))]
+    one, two = (holder.matrix(holder.frame().columns) for holder in holders)
     check_rows([len(one), len(two)])
     rng = generator(seed, "decoys")
     drawn = (decoy_sampler or _rows_at_random)(one, len(one) * (s - 1), rng)
@@ -413,11 +414,6 @@ def secure_sufficient_statistics(
         transcript=transport.transcript,
     )  # fmt: skip
     return Answer(choosing.total, transport.transcript, account)
-
-
-def _matrix(data: Any, name: str) -> Floats:
-    frame = as_frame(data)
-    return Holder(name, frame).matrix(frame.columns)
 
 
 def _rows_at_random(own: Floats, size: int, rng: np.random.Generator) -> Floats:

@@ -180,7 +180,8 @@ class _Mending:
             before, held = broken, self.source.copy()
             while pairs.size:
                 self.source = held.copy()
-                self._exchange(pairs)
+                first, second = self.there[pairs].T
+                self.source[first], self.source[second] = self.source[second], self.source[first]
                 broken = self._broken()
                 spoiled = broken & ~before
                 if not spoiled.any():
@@ -196,13 +197,6 @@ class _Mending:
     def by_distance(self) -> bool:
         """Whether a model is about the distance of a class from the file, not about one value."""
         return any(isinstance(model, TCloseness) for model in self.models)
-
-    def _now(self) -> Integers:
-        return np.asarray(self.codes[self.source[self.there]], dtype=np.int64)
-
-    def _exchange(self, pairs: Integers) -> None:
-        first, second = self.there[pairs[:, 0]], self.there[pairs[:, 1]]
-        self.source[first], self.source[second] = self.source[second], self.source[first]
 
     def _broken(self) -> Flags:
         # Records in no class make one of their own, so that the file that classes are compared with is whole.
@@ -226,7 +220,7 @@ class _Mending:
 
     def _pairs(self, broken: Flags, rng: np.random.Generator, failures: int) -> Integers:
         """Pair records that have too common a value of their class with records of classes that can spare another."""
-        now, width = self._now(), len(self.domain)
+        now, width = self.codes[self.source[self.there]], len(self.domain)
         pairs, place, held = _counted(self.here * width + now, self.classes * width)
         owner, value = pairs // width, pairs % width
         sizes = np.bincount(self.here, minlength=self.classes)

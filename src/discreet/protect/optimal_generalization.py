@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import polars as pl
 
 from discreet import engine
@@ -180,7 +179,8 @@ class OptimalGeneralization(Treatment):
 
     def _released(self, lattice: Lattice, answer: Answer, best: Evaluated, *, by_classes: bool) -> Change:
         names = [key.name for key in lattice.keys]
-        gone = pl.Series(self._suppressed_records(lattice, best))
+        violating = lattice.violating(lattice.fresh_table(best.node), self.models)
+        gone = pl.Series(violating[lattice.owners_of_base(best.node)[lattice.base_of_record]])
         hide = best.suppressed > 0 and self.suppressed == "missing"
         columns = {}
         for key, level in zip(lattice.keys, best.node, strict=True):
@@ -212,10 +212,6 @@ class OptimalGeneralization(Treatment):
             },
             guarantee=None if rest else f"Every class of the keys {', '.join(names)} meets {meets}.",
         )
-
-    def _suppressed_records(self, lattice: Lattice, best: Evaluated) -> np.ndarray:
-        violating = lattice.violating(lattice.fresh_table(best.node), self.models)
-        return violating[lattice.owners_of_base(best.node)[lattice.base_of_record]]
 
     def _notes(
         self, lattice: Lattice, answer: Answer, best: Evaluated, rest: Sequence[str]

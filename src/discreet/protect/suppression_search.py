@@ -73,7 +73,9 @@ def _chosen_masks(rows: CountedRows, lacking: Flags, costs: Floats, demand: Dema
         best = choice.best()
         if not served and (best >= 0).any():
             served = True
-            if _can_serve(masks) and not len(demand.least):
+            # Rows that give up these sets must show equally many values, and the sets must be few enough.
+            few = len(masks) <= _MOST_SETS_TO_SERVE and len({mask.bit_count() for mask in masks}) == 1
+            if few and not len(demand.least):
                 best = _served(lonely, waiting, choice, best, demand.k)
         chosen[waiting[best >= 0]] = choice.masks[best[best >= 0]]
     # Nothing is left to show: such a record agrees with everybody in its stratum.
@@ -158,11 +160,6 @@ def _one_key_each(lonely: _Lonely, waiting: Integers, costs: Floats) -> Integers
     known = (lonely.rows.known[waiting] >> np.arange(len(costs))[:, None] & 1) == 1
     gain = np.where(known, (choice.safe + np.maximum(choice.lonely, 1)) / costs[:, None], 0.0)
     return np.where(known.any(axis=0), np.array(masks)[gain.argmax(axis=0)], 0)
-
-
-def _can_serve(masks: Sequence[int]) -> bool:
-    """Say whether rows that give up these sets show equally many values, and whether the sets are few enough."""
-    return len(masks) <= _MOST_SETS_TO_SERVE and len({mask.bit_count() for mask in masks}) == 1
 
 
 def _served(lonely: _Lonely, waiting: Integers, choice: _Choice, best: Integers, k: int) -> Integers:
@@ -269,7 +266,7 @@ def give_back_unneeded(
     record, key = record[order], key[order]
     owners, candidate = np.unique(record, return_inverse=True)
     room = len(record)
-    sizes_and_weights = (
+    sizes, masses = (
         np.array([_spread_out(both[at], part, rows, room) for both, part in zip(company, parts, strict=True)])
         for at in (0, 1)
     )
@@ -278,7 +275,8 @@ def give_back_unneeded(
         np.append(rows.records, np.zeros(room, dtype=np.int64)),
         np.append(rows.weights, np.zeros(room)),
         len(rows.codes),
-        *sizes_and_weights,
+        sizes,
+        masses,
         np.array([np.isin(np.arange(codes.shape[1]), demand.columns) for demand in demands]),
         np.array([demand.k for demand in demands]),
         _padded([demand.least for demand in demands]),
