@@ -191,17 +191,10 @@ class LocalSuppression(Treatment):
         treated = table.with_columns(series.alias(key) for key, series in columns.items())
         proof = prove(replace(problem, codes=coded(treated, keys, strata)), keys, gone, problem.codes)
         followers = _following(data, table, {keys.index(key): ghosts[key] for key in ghosts}, gone)
-        left = tuple(key for key in data.roles.keys if key not in proof.emptied)
-        return Change(
-            columns={**columns, **followers},
-            # A key without any value is known to nobody; measures would take it for a column that was read wrongly.
-            roles={"keys": left} if left and proof.emptied else {},
-            notes=(*proof.notes, *self._notes(len(followers), floats)),
-            guarantee=proof.guarantee(
-                self._aims(keys, heads_of(data).many if problem.units is not None else "records"),
-                within=bool(strata),
-            ),
-        )
+        aims = self._aims(keys, heads_of(data).many if problem.units is not None else "records")
+        notes = (*proof.notes, *self._notes(len(followers), floats))
+        change = _reached(data, proof.emptied, notes, proof.guarantee(aims, within=bool(strata)))
+        return replace(change, columns={**columns, **followers})
 
     @property
     def work(self) -> Work:
@@ -220,14 +213,10 @@ class LocalSuppression(Treatment):
             return Problem(codes, np.zeros(len(codes)), self._costs(keys), demands, wildcard=False, many=many)
 
         solved = solved_classes(data, keys, strata, problem)
-        proof = solved.proof
-        left = tuple(key for key in data.roles.keys if key not in proof.emptied)
-        return Change(
-            of_records=solved.by_record(data) if len(solved.losing) else None,
-            roles={"keys": left} if left and proof.emptied else {},
-            notes=(*proof.notes, *self._notes(0, floats)),
-            guarantee=proof.guarantee(self._aims(keys, "records"), within=bool(strata)),
-        )
+        proof, aims = solved.proof, self._aims(keys, "records")
+        notes = (*proof.notes, *self._notes(0, floats))
+        change = _reached(data, proof.emptied, notes, proof.guarantee(aims, within=bool(strata)))
+        return replace(change, of_records=solved.by_record(data) if len(solved.losing) else None)
 
     def _costs(self, keys: Sequence[str]) -> Floats:
         if self.importance is None:
@@ -304,6 +293,13 @@ class LocalSuppression(Treatment):
         if self.risk_threshold is not None:
             aims.append(f"as many as keep the individual risk at {self.risk_threshold:g} or below")
         return aims
+
+
+def _reached(data: Microdata, emptied: Sequence[str], notes: tuple[str, ...], guarantee: str) -> Change:
+    left = tuple(key for key in data.roles.keys if key not in emptied)
+    # A key without any value is known to nobody; measures would take it for a column that was read wrongly.
+    roles = {"keys": left} if left and emptied else {}
+    return Change(roles=roles, notes=notes, guarantee=guarantee)
 
 
 def coded(table: pl.DataFrame, keys: Sequence[str], strata: Sequence[str]) -> Codes:

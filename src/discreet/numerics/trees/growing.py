@@ -105,17 +105,8 @@ def grow_regression(
     >>> bool(tree.draw(codes, rng)[0] in (0, 1, 2))
     True
     """
-    return grow_tree(
-        codes,
-        features,
-        *number_outcome(y),
-        0,
-        TreeLimits(**limits),
-        rng=rng,
-        columns=columns,
-        rows=rows,
-        weights=weights,
-    )
+    used: dict[str, Any] = {"rng": rng, "columns": columns, "rows": rows, "weights": weights}
+    return grow_tree(codes, features, *number_outcome(y), 0, TreeLimits(**limits), **used)
 
 
 def grow_classification(
@@ -150,18 +141,9 @@ def grow_classification(
     >>> tree.leaf_shares.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return grow_tree(
-        codes,
-        features,
-        *class_outcome(classes, n_classes),
-        int(n_classes),
-        TreeLimits(**limits),
-        rng=rng,
-        columns=columns,
-        rows=rows,
-        weights=weights,
-        fine=fine_outcome(fine),
-    )
+    used: dict[str, Any] = {"rng": rng, "columns": columns, "rows": rows, "weights": weights}
+    outcome, stop = class_outcome(classes, n_classes), TreeLimits(**limits)
+    return grow_tree(codes, features, *outcome, int(n_classes), stop, **used, fine=fine_outcome(fine))
 
 
 def number_outcome(y: npt.ArrayLike) -> tuple[Floats, Codes]:
