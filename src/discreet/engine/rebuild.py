@@ -15,6 +15,8 @@ from discreet.engine.frames import Lazy, collect, filler, has_row_order, in_memo
 from discreet.engine.resolved_roles import all_suppressed, counted_unit, overview, some_key_known
 from discreet.microdata import Microdata
 
+Columns = Mapping[str, pl.Series]
+
 
 def rebuilt(
     data: Microdata,
@@ -113,11 +115,7 @@ def whole_frame(data: Microdata) -> pl.DataFrame:
 
 
 def _polars(
-    frame: pl.DataFrame,
-    columns: Mapping[str, pl.Series],
-    keep: pl.Series | None,
-    order: Integers | None,
-    drop: Sequence[str],
+    frame: pl.DataFrame, columns: Columns, keep: pl.Series | None, order: Integers | None, drop: Sequence[str]
 ) -> pl.DataFrame:
     frame = frame.with_columns(series.alias(name) for name, series in columns.items()).drop(drop)
     if keep is not None:
@@ -126,11 +124,7 @@ def _polars(
 
 
 def _arrow(
-    data: Microdata,
-    columns: Mapping[str, pl.Series],
-    keep: pl.Series | None,
-    order: Integers | None,
-    drop: Sequence[str],
+    data: Microdata, columns: Columns, keep: pl.Series | None, order: Integers | None, drop: Sequence[str]
 ) -> Any:
     import pyarrow as pa
 
@@ -170,11 +164,7 @@ def _same_kind(old: Any, new: Any, pa: Any) -> bool:
 
 
 def _pandas(
-    frame: Any,
-    columns: Mapping[str, pl.Series],
-    keep: pl.Series | None,
-    order: Integers | None,
-    drop: Sequence[str],
+    frame: Any, columns: Columns, keep: pl.Series | None, order: Integers | None, drop: Sequence[str]
 ) -> Any:
     frame = frame.copy(deep=False)
     for name, series in columns.items():

@@ -88,17 +88,8 @@ class Dialect:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for the record: what a report shows about how the file was read."""
-        return {
-            "format": "csv",
-            "separator": self.separator,
-            "decimal": self.decimal,
-            "encoding": self.encoding,
-            "missing": list(self.missing),
-            "compressed": self.compressed,
-            "padded": self.padded,
-            "newline": self.newline,
-            "detected": list(self.detected),
-        }
+        told = {"format": "csv", **vars(self), "missing": list(self.missing), "detected": list(self.detected)}
+        return {name: value for name, value in told.items() if name != "lines_first"}
 
 
 def detect(

@@ -18,7 +18,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.engine import ClassCounts
-from discreet.engine.comparable import positions
+from discreet.engine.comparable import distinct_values
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
@@ -123,9 +123,8 @@ class Lattice:
             for name in (model.weight for model in maps)
             if name
         }
-        domains = {name: self.columns[name].unique().sort(nulls_last=True) for name in sensitive}
         self._watched = coded_columns.Watched(
-            {name: (domain, positions(self.columns[name], domain)) for name, domain in domains.items()},
+            {name: distinct_values(self.columns[name]) for name in sensitive},
             {name: weight.to_numpy() for name, weight in weights.items()},
             self.units,
         )

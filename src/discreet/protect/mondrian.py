@@ -22,7 +22,7 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import canonical_text
 from discreet.dp.entropy import Stream
-from discreet.engine.comparable import positions
+from discreet.engine.comparable import distinct_values
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
@@ -277,11 +277,6 @@ def _sensitive(data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[s
     return tuple(dict.fromkeys(column for model in models for column in model.columns))
 
 
-def _coded(table: pl.DataFrame, columns: Sequence[str]) -> dict[str, tuple[pl.Series, Integers]]:
-    domains = {column: table[column].unique().sort(nulls_last=True) for column in columns}
-    return {column: (domain, positions(table[column], domain)) for column, domain in domains.items()}
-
-
 def _records(
     data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str]
 ) -> tuple[pl.DataFrame, Watched]:
@@ -292,7 +287,7 @@ def _records(
         if isinstance(model, KMap):
             name = str(engine.resolve_weight(data, model.weight))
             weights[name] = engine.collect(data, [name]).to_series().cast(pl.Float64).to_numpy()
-    values = _coded(engine.collect(data, sensitive), sensitive) if sensitive else {}
+    values = {name: distinct_values(engine.collect(data, [name])[name]) for name in sensitive}
     return engine.collect(data, keys), Watched(values, weights, engine.unit_column(data))
 
 
@@ -302,4 +297,5 @@ def _classes(
     """Bring the combinations of keys and sensitive values home, and how many records have each."""
     sensitive = _sensitive(data, models, keys)
     table, many = engine.counted_combinations(data, [*keys, *sensitive])
-    return table.select(keys), Watched(_coded(table, sensitive), {}, many=many)
+    values = {name: distinct_values(table[name]) for name in sensitive}
+    return table.select(keys), Watched(values, {}, many=many)

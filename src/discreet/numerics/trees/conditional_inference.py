@@ -120,12 +120,9 @@ def grow_survival(
     time: npt.ArrayLike,
     event: npt.ArrayLike | None = None,
     *,
-    rng: np.random.Generator,
-    columns: Sequence[int] | None = None,
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
-    mincriterion: float = 0.9,
-    **limits: Any,
+    **options: Any,
 ) -> Tree:
     """Grow a survival tree; without ``event`` no record is censored. Parameters as in `grow_conditional`.
 
@@ -151,5 +148,4 @@ def grow_survival(
         None if event is None else np.asarray(event)[taken],
         None if weights is None else np.asarray(weights)[taken],
     )
-    used: dict[str, Any] = {"rng": rng, "columns": columns, "rows": rows, "weights": weights}
-    return grow_conditional(codes, features, scores, mincriterion=mincriterion, **used, **limits)
+    return grow_conditional(codes, features, scores, rows=rows, weights=weights, **options)

@@ -406,14 +406,12 @@ def grow_pruned(
     classes: npt.ArrayLike,
     n_classes: int,
     *,
-    rng: np.random.Generator,
-    columns: Sequence[int] | None = None,
-    rows: npt.ArrayLike | None = None,
-    weights: npt.ArrayLike | None = None,
     cp: float = 1e-3,
-    **limits: Any,
+    **options: Any,
 ) -> Tree:
     """Grow a classification tree on Gini impurity and prune it; the defaults are those of rpart with ``cp`` 0.001.
+
+    The options are those of `grow_classification`, the generator among them.
 
     Examples
     --------
@@ -427,8 +425,5 @@ def grow_pruned(
     >>> tree.n_leaves
     1
     """
-    limits = {"min_leaf": 7, "min_split": 20, **limits, "cp": 0.0}
-    tree = grow_classification(
-        codes, features, classes, n_classes, rng=rng, columns=columns, rows=rows, weights=weights, **limits
-    )
-    return prune(tree, cp=cp)
+    options = {"min_leaf": 7, "min_split": 20, **options, "cp": 0.0}
+    return prune(grow_classification(codes, features, classes, n_classes, **options), cp=cp)
