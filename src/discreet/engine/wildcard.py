@@ -45,7 +45,7 @@ def neighborhood_units(table: pl.DataFrame, pairs: pl.DataFrame, keys: Sequence[
     >>> neighborhood_units(table, pairs, ["sex", "age"]).to_list()
     [1, 1, 1]
     """
-    return _agreeing(table, pairs, keys, units=True)
+    return _agreeing(table, pairs, keys, units=True).cast(pl.Int64)
 
 
 def _agreeing(table: pl.DataFrame, held: pl.DataFrame, keys: Sequence[str], *, units: bool) -> pl.Series:
@@ -71,7 +71,7 @@ def _agreeing(table: pl.DataFrame, held: pl.DataFrame, keys: Sequence[str], *, u
             both = pl.max_horizontal("size", pl.lit(found)) if units else pl.col("size") + pl.lit(found)
             sizes = sizes.with_columns(size=both)
         parts.append(sizes)
-    return pl.concat(parts).sort("row")["size"].cast(pl.Int64).rename("class_size")
+    return pl.concat(parts).sort("row")["size"].rename("class_size")
 
 
 def _by_common_keys(known: int, patterns: dict[int, pl.DataFrame]) -> dict[int, list[pl.DataFrame]]:
