@@ -172,8 +172,7 @@ class StochasticRound(Treatment):
         small = (true > 0) & (true < self.k)
         factor = shown / true if self.weighted_rule == "scale" else shown * 0
         moved = total.cast(pl.Float64).zip_with(~small, total.cast(pl.Float64) * factor)
-        keeps = total.dtype.is_float()
-        return moved.cast(total.dtype) if keeps else moved
+        return moved.cast(total.dtype) if total.dtype.is_float() else moved
 
 
 def checked_counts(values: pl.Series) -> Floats:
