@@ -39,10 +39,7 @@ _SLACK = 1e-9
         "k-anonymity model for privacy preserving data publishing. KDD 2006, 754–759.",
         DALENIUS_REISS_1982,
     ),
-    tells=(
-        "moved",
-        "still_broken",
-    ),
+    tells=("moved", "still_broken"),
 )
 @dataclass(frozen=True)
 class ClassSwap(Treatment):

@@ -29,11 +29,7 @@ from discreet.protect.treatment import Change, Treatment, existing, numeric
 _SINGLE_VALUES = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class Recode(Treatment):
     """Replace values by others, by a table.
@@ -111,11 +107,7 @@ class Recode(Treatment):
         return _as_before(recoded, values)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(SAMARATI_SWEENEY_1998,),
-)
+@method(aim="coarser values", work="row-wise", references=(SAMARATI_SWEENEY_1998,))
 @dataclass(frozen=True)
 class Generalize(Treatment):
     """Raise columns to a level of their hierarchies.
@@ -178,11 +170,7 @@ class Generalize(Treatment):
         return super().from_dict(given)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class Band(Treatment):
     """Put numbers into bands: by breaks of your own, or by bands of one width.
@@ -252,11 +240,7 @@ class Band(Treatment):
         return Hierarchy.breaks([list(self.breaks[name])], labels=labels, closed=self.closed)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class Round(Treatment):
     """Round numbers to a multiple of a base, halves away from zero.

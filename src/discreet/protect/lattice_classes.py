@@ -300,12 +300,7 @@ class Lattice:
         return offsets, np.concatenate(parts)
 
     def total_cost(
-        self,
-        table: ClassTable,
-        offsets: Integers,
-        costs: Floats,
-        violating: Flags,
-        suppressed: float,
+        self, table: ClassTable, offsets: Integers, costs: Floats, violating: Flags, suppressed: float
     ) -> float:
         """Add up what all records cost at the node of the table, those of violating classes suppressed."""
         from discreet.protect.lattice_kernels import total_cost

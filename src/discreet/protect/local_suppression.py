@@ -32,14 +32,7 @@ _NAME = "LocalSuppression"
 _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
 
 
-@method(
-    aim="company",
-    work="class-wise",
-    references=(
-        SAMARATI_SWEENEY_1998,
-        HUNDEPOOL_2012,
-    ),
-)
+@method(aim="company", work="class-wise", references=(SAMARATI_SWEENEY_1998, HUNDEPOOL_2012))
 @dataclass(frozen=True)
 class LocalSuppression(Treatment):
     """Set few key cells to missing so that every record has company enough.

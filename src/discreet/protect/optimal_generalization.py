@@ -47,11 +47,7 @@ Loss = Literal[
         "Kohlmayer, F., Prasser, F., Eckert, C., Kemper, A. and Kuhn, K. A. (2012). Flash: efficient, "
         "stable and optimal k-anonymity. PASSAT 2012, 708–717.",
     ),
-    tells=(
-        "frontier",
-        "heights",
-        "nodes",
-    ),
+    tells=("frontier", "heights", "nodes"),
 )
 @dataclass(frozen=True)
 class OptimalGeneralization(Treatment):

@@ -34,10 +34,7 @@ Matrix = Mapping[Any, Mapping[Any, float]]
         "randomisation for statistical disclosure control: theory and implementation. Journal of Official "
         "Statistics 14(4), 463–478.",
     ),
-    tells=(
-        "local_epsilon",
-        "local_epsilon_of_record",
-    ),
+    tells=("local_epsilon", "local_epsilon_of_record"),
 )
 @dataclass(frozen=True)
 class Pram(Treatment):

@@ -47,11 +47,7 @@ _OTHERS_KEPT = "columns that are not keys were kept, which k records need not sh
         "with strong privacy guarantees. Proceedings on Privacy Enhancing Technologies 2018(1), 67–87. "
         "doi:10.1515/popets-2018-0004",
     ),
-    tells=(
-        "heights",
-        "ledger",
-        "plan",
-    ),
+    tells=("heights", "ledger", "plan"),
 )
 @dataclass(frozen=True)
 class SampleAndAnonymize(Treatment):

@@ -25,11 +25,7 @@ from discreet.microdata import Microdata
 from discreet.protect.treatment import Aside, Change, Treatment, existing, numeric
 
 
-@method(
-    aim="doubt",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="doubt", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class StochasticRound(Treatment):
     """Round counts below ``k`` to 0 or ``k`` at random, so that they are right on average.

@@ -333,10 +333,7 @@ class SolvedClasses:
 
 
 def solved_classes(
-    data: Microdata,
-    keys: Sequence[str],
-    strata: Sequence[str],
-    problem: Callable[[Codes, Integers], Problem],
+    data: Microdata, keys: Sequence[str], strata: Sequence[str], problem: Callable[[Codes, Integers], Problem]
 ) -> SolvedClasses:
     """Count the classes of a query and choose the cells they lose.
 

@@ -172,11 +172,7 @@ class Reach:
 
 
 def reach_to_nearest(
-    numbers: Floats,
-    units: Floats,
-    others: Floats,
-    *,
-    equal: Sequence[tuple[pl.Series, pl.Series]] = (),
+    numbers: Floats, units: Floats, others: Floats, *, equal: Sequence[tuple[pl.Series, pl.Series]] = ()
 ) -> Reach:
     """Find, for each record, the smallest t at which some candidate differs by at most t units in every number.
 
