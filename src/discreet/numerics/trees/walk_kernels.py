@@ -6,7 +6,7 @@ them go down together: a node divides its records between its children without a
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,6 @@ from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.core.compiling import compiled, inner
 
 _UNSEEN = -1
-Rows: TypeAlias = npt.NDArray[np.uint32]
-Column: TypeAlias = npt.NDArray[np.int16]
-Sides: TypeAlias = npt.NDArray[np.int8]
 
 
 def walk(  # noqa: PLR0917
@@ -97,7 +94,14 @@ def places_in(leaves: npt.NDArray[np.integer[Any]], uniforms: Floats, starts: In
 
 @inner
 def _by_cut(  # noqa: PLR0917
-    rows: Rows, start: int, stop: int, column: Column, cut: int, seed: int, node: int, left_share: float
+    rows: npt.NDArray[np.uint32],
+    start: int,
+    stop: int,
+    column: npt.NDArray[np.int16],
+    cut: int,
+    seed: int,
+    node: int,
+    left_share: float,
 ) -> int:
     """Bring the rows of a run up to a cut to its front, and say where the others begin."""
     # Unsigned numbers, because a negative place would be counted from the end: a question at every step.
@@ -115,7 +119,14 @@ def _by_cut(  # noqa: PLR0917
 
 @inner
 def _by_level(  # noqa: PLR0917
-    rows: Rows, start: int, stop: int, column: Column, sides: Sides, seed: int, node: int, left_share: float
+    rows: npt.NDArray[np.uint32],
+    start: int,
+    stop: int,
+    column: npt.NDArray[np.int16],
+    sides: npt.NDArray[np.int8],
+    seed: int,
+    node: int,
+    left_share: float,
 ) -> int:
     """Bring the rows of a run whose level goes left to its front, and say where the others begin."""
     left = np.uint64(start)
