@@ -238,8 +238,8 @@ def _counted_here(sides: Sequence[Iterable[Integers]], rows: int) -> EqualRecord
                 )
                 total += _tallied(ours, theirs)
         except OSError as error:
-            place, what = Path(folder), "digests of records"
-            raise lost_in(place, error, what, f"The {what}") from error
+            what = "digests of records"
+            raise lost_in(Path(folder), error, what, f"The {what}") from error
     records, singles, pairs, *others = (int(count) for count in total)
     return EqualRecords(
         records, singles, pairs, tuple(Matched(*others[at : at + 4]) for at in range(0, len(others), 4))

@@ -101,7 +101,7 @@ class Role:
         """Keep a message until the other one of two is there; then return both by name and forget them."""
         if message.name in self._waiting:
             raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")
-        other = names[message.name == names[0]]
+        other = next(name for name in names if name != message.name)
         if other not in self._waiting:
             self._waiting[message.name] = message
             return {}
