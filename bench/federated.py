@@ -35,7 +35,7 @@ import time
 import numpy as np
 
 from discreet.federated import SecureMLE, latent_growth, merge_trees
-from discreet.federated.conditional_normal import minus_two_log_likelihood
+from discreet.federated.normal_likelihood import minus_two_log_likelihood
 
 
 def cpu(work, times: int = 3) -> tuple[float, float, object]:

@@ -24,9 +24,9 @@ from discreet.federated import (
     saturated,
     vertical,
 )
-from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.likelihood_leakage import determining
 from discreet.federated.masking import Masks
+from discreet.federated.normal_likelihood import minus_two_log_likelihood
 from discreet.federated.vertical_likelihood import Noise
 
 

@@ -24,11 +24,11 @@ from discreet.federated import (
     noisy_counts_over_sites,
     rank_over_sites,
 )
-from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.envelopes import packed, put_in, unpacked
 from discreet.federated.layouts import Group, Layout
 from discreet.federated.messages import Message
 from discreet.federated.model_description import ModelFile
+from discreet.federated.normal_likelihood import minus_two_log_likelihood
 from discreet.federated.remote_transport import refuse_old, serve
 from discreet.federated.site_rules import SiteFile
 from discreet.federated.trial_certificates import _Authority, prepare

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.federated import SecureMLE
-from discreet.federated.conditional_normal import minus_two_log_likelihood
+from discreet.federated.normal_likelihood import minus_two_log_likelihood
 
 X = np.array([[-0.36, 1.31, -0.23], [-0.09, 0.75, 2.82], [-0.92, 0.43, -0.64]])
 MU = np.full(3, 0.1)

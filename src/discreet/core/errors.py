@@ -9,7 +9,7 @@ import difflib
 import importlib
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 
@@ -104,17 +104,24 @@ def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> st
 
 
 def need_known(
-    names: Iterable[str], known: Collection[str], *, what: str = "column", where: str = "", about: str = ""
+    names: Iterable[str],
+    known: Iterable[str],
+    *,
+    what: str = "column",
+    before: str = "",
+    after: str = "",
+    kind: type[DiscreetError] = ColumnError,
 ) -> None:
-    """Refuse names that do not exist; ``where`` stands before the message, ``about`` after it.
+    """Refuse the first name that does not exist, a column unless told otherwise; ``before`` and ``after`` say where.
 
     Examples
     --------
     >>> need_known(["age"], ["age", "sex"])
     """
+    there = known if isinstance(known, Mapping) else set(known)
     for name in names:
-        if name not in known:
-            raise ColumnError(f"{where}{unknown_name(name, known, what=what)}{about}")
+        if name not in there:
+            raise kind(f"{before}{unknown_name(name, known, what=what)}{after}")
 
 
 def not_microdata(value: object, what: str = "data") -> ParameterError:

@@ -107,9 +107,6 @@ from discreet.engine.frames import need_record_key as need_record_key
 from discreet.engine.frames import sample_of as sample_of
 from discreet.engine.frames import scan as scan
 from discreet.engine.frames import whole_of as whole_of
-from discreet.engine.linked_records import THERE as THERE
-from discreet.engine.linked_records import added_up as added_up
-from discreet.engine.linked_records import linked_rows as linked_rows
 from discreet.engine.rebuild import beside_classes as beside_classes
 from discreet.engine.rebuild import carry_back as carry_back
 from discreet.engine.rebuild import in_kind as in_kind
@@ -121,6 +118,9 @@ from discreet.engine.rebuild import whole_frame as whole_frame
 from discreet.engine.rebuild import without_records as without_records
 from discreet.engine.record_batches import ByRecord as ByRecord
 from discreet.engine.record_batches import record_numbers as record_numbers
+from discreet.engine.record_digests import THERE as THERE
+from discreet.engine.record_digests import added_up as added_up
+from discreet.engine.record_digests import linked_rows as linked_rows
 from discreet.engine.resolved_roles import MOST_CELLS as MOST_CELLS
 from discreet.engine.resolved_roles import Overview as Overview
 from discreet.engine.resolved_roles import after_treatment as after_treatment

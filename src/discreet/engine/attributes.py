@@ -18,6 +18,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.engine.classes import Missing, countable, key_names, keyed_rows
+from discreet.engine.comparable import positions
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.engine.packing import PackedClasses, Packing, packed_by_engine, packed_classes
 from discreet.engine.resolved_roles import all_suppressed, counted_unit
@@ -178,7 +179,7 @@ def _sparse(
     flat = grouped["s"].explode()
     values = flat.unique().sort(nulls_last=True)
     owners = np.repeat(np.arange(grouped.height, dtype=np.int64), grouped["s"].list.len().to_numpy())
-    owners, codes, tallied = _tallied(owners, _codes(flat, values), len(values), weights)
+    owners, codes, tallied = _tallied(owners, positions(flat, values), len(values), weights)
     return ClassCounts(
         key_values=partial(grouped.select, names),
         values=values,
@@ -248,15 +249,6 @@ def _in_declared_order(rows: pl.LazyFrame, dtype: nw.dtypes.DType) -> pl.Expr:
     if isinstance(dtype, nw.Enum) and held in (pl.Categorical, pl.String):
         return pl.col("s").cast(pl.String).cast(pl.Enum(dtype.categories))
     return pl.col("s")
-
-
-def _codes(flat: pl.Series, values: pl.Series) -> Integers:
-    """Number the values by their place in the order, missing last."""
-    places = pl.DataFrame({"s": values}).with_row_index("code")
-    joined = pl.DataFrame({"s": flat}).join(
-        places, on="s", how="left", nulls_equal=True, maintain_order="left"
-    )
-    return joined["code"].to_numpy().astype(np.int64)
 
 
 def _tallied(

@@ -142,24 +142,36 @@ class JointCounts:
 
     def regrouped(self, classes: Grouping, values: Grouping) -> tuple[JointCounts, Integers]:
         """Merge classes and values into coarser ones; also say in which new cell each old one is."""
-        width = max(values.labels.height, 1)
-        code = classes.of[self.owners] * width + values.of[self.values]
-        occupied, position = _numbered(code, classes.labels.height * width)
-        cells = len(occupied)
-        mass = np.bincount(position, weights=self.mass, minlength=cells).astype(np.float64)
-        coarse = JointCounts(
-            owners=occupied // width,
-            values=occupied % width,
-            original=_summed(position, self.original, cells),
-            released=_summed(position, self.released, cells),
-            mass=mass,
-            class_labels=classes.labels,
-            value_labels=values.labels,
-            class_inside=classes.inside,
-            value_inside=values.inside,
-            notes=self.notes,
-        )
-        return coarse, position
+        counts = (self.original, self.released, self.mass)
+        return _cells(self.owners, self.values, counts, classes, values, self.notes)
+
+
+def _cells(  # noqa: PLR0917 - the two halves of an entry, and what they are merged by
+    owners: Integers,
+    targets: Integers,
+    counts: tuple[Integers, Integers, Floats],
+    classes: Grouping,
+    values: Grouping,
+    notes: tuple[str, ...],
+) -> tuple[JointCounts, Integers]:
+    """Merge entries into the cells of groups of classes and values; also say in which cell each entry is."""
+    width = max(values.labels.height, 1)
+    code = classes.of[owners] * width + values.of[targets]
+    occupied, position = _numbered(code, classes.labels.height * width)
+    original, released, mass = counts
+    joint = JointCounts(
+        owners=occupied // width,
+        values=occupied % width,
+        original=_summed(position, original, len(occupied)),
+        released=_summed(position, released, len(occupied)),
+        mass=np.bincount(position, weights=mass, minlength=len(occupied)).astype(np.float64),
+        class_labels=classes.labels,
+        value_labels=values.labels,
+        class_inside=classes.inside,
+        value_inside=values.inside,
+        notes=notes,
+    )
+    return joint, position
 
 
 def shared_classes(
@@ -232,20 +244,10 @@ def joint_counts(shared: SharedClasses, targets: Sequence[str], weight: str | No
     counts = np.concatenate([ours["count"].to_numpy(), theirs["count"].to_numpy()])
     mass = np.zeros(len(codes))
     mass[: ours.height] = ours["weighted" if weight else "count"].to_numpy()
-    entries = JointCounts(
-        owners=owners,
-        values=codes,
-        original=np.where(here, counts, 0),
-        released=np.where(here, 0, counts),
-        mass=mass,
-        class_labels=shared.labels,
-        value_labels=value_labels,
-        class_inside=np.ones(shared.labels.height, dtype=bool),
-        value_inside=np.ones(value_labels.height, dtype=bool),
-        notes=(*shared.notes, *notes),
-    )
-    # The two files' entries still stand one after the other; regrouping by themselves merges the common cells.
-    joint, _ = entries.regrouped(Grouping.none(shared.labels), Grouping.none(value_labels))
+    # The two files' entries still stand one after the other; merging brings the common cells together.
+    groups = Grouping.none(shared.labels), Grouping.none(value_labels)
+    split = (np.where(here, counts, 0), np.where(here, 0, counts), mass)
+    joint, _ = _cells(owners, codes, split, *groups, (*shared.notes, *notes))
     return replace(joint, levels=shared.levels)
 
 
@@ -254,19 +256,11 @@ def key_counts(shared: SharedClasses) -> JointCounts:
     ours, theirs = shared.original.members, shared.released.members
     size = shared.labels.height
     original = _summed(ours["q"].to_numpy(), ours["records"].to_numpy(), size)
-    return JointCounts(
-        owners=np.arange(size),
-        values=np.zeros(size, dtype=np.int64),
-        original=original,
-        released=_summed(theirs["q"].to_numpy(), theirs["records"].to_numpy(), size),
-        mass=original.astype(np.float64),
-        class_labels=shared.labels,
-        value_labels=pl.DataFrame({"s0": [True]}),
-        class_inside=np.ones(size, dtype=bool),
-        value_inside=np.ones(1, dtype=bool),
-        notes=shared.notes,
-        levels=shared.levels,
-    )
+    released = _summed(theirs["q"].to_numpy(), theirs["records"].to_numpy(), size)
+    nothing, counts = np.zeros(size, dtype=np.int64), (original, released, original.astype(np.float64))
+    groups = Grouping.none(shared.labels), Grouping.none(pl.DataFrame({"s0": [True]}))
+    joint, _ = _cells(np.arange(size), nothing, counts, *groups, shared.notes)
+    return replace(joint, levels=shared.levels)
 
 
 def original_only(original: Microdata, keys: Sequence[str], targets: Sequence[str]) -> JointCounts:
@@ -325,8 +319,9 @@ def _side_counts(
 ) -> pl.DataFrame:
     """Count one file by class number and target values ``s0``…"""
     if side.rows is None:
+        sums = ["count", "weighted"] if weight else ["count"]
         cells = _exact_cells(side, shared, targets, weight)
-        return cells.select("q", *(f"s{i}" for i in range(len(targets))), *_sums(weight))
+        return cells.select("q", *(f"s{i}" for i in range(len(targets))), *sums)
     unit = counted_unit(side.data)
     columns = _extra(targets, weight) | ({"u": unit} if unit else {})
     rows = collect(scan(side.data, columns)).lazy().with_columns(q=side.rows).drop_nulls("q")
@@ -334,10 +329,10 @@ def _side_counts(
     if unit:
         # A person counts once a cell, with the mean of the weights that its records there have.
         rows = rows.group_by(*cell, "u").agg(*([pl.col("w").cast(pl.Float64).mean()] if weight else []))
-    sums = [pl.len().cast(pl.Int64).alias("count")]
+    totals = [pl.len().cast(pl.Int64).alias("count")]
     if weight:
-        sums.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
-    return rows.group_by(cell).agg(*sums).collect()
+        totals.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
+    return rows.group_by(cell).agg(*totals).collect()
 
 
 def _exact_cells(
@@ -362,10 +357,6 @@ def _exact_cells(
 
 def _extra(targets: Sequence[str], weight: str | None) -> dict[str, str]:
     return {f"s{i}": target for i, target in enumerate(targets)} | ({"w": weight} if weight else {})
-
-
-def _sums(weight: str | None) -> list[str]:
-    return ["count", "weighted"] if weight else ["count"]
 
 
 def _coded_values(

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Words
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.engine.frames import (
     Lazy,
     collect,
@@ -109,12 +109,11 @@ def _passing(data: Microdata, column: str) -> Lazy:
 
 def check_record_key(data: Microdata, key: Sequence[str], *, purpose: str) -> None:
     """Refuse a key that does not tell the records apart: two records would share their draws. Asked once a plan."""
-    for name in key:
-        if name not in data.schema:
-            raise ColumnError(
-                f"{unknown_name(name, data.columns)} It was named as record_key for {purpose}: a step that draws has "
-                "to stand before one that leaves the column out."
-            )
+    needed = (
+        f" It was named as record_key for {purpose}: a step that draws has to stand before one that leaves the column "
+        "out."
+    )
+    need_known(key, data.columns, after=needed)
     remembered(data, _TOLD_APART, tuple(key), lambda: _tells_apart(data, key))
 
 

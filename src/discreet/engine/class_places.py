@@ -44,14 +44,14 @@ class ClassPlaces:
         """Find the place of each record among the classes; -1 for a combination that is none of them."""
         numbers = np.zeros(rows.height, dtype=np.int64)
         known = np.ones(rows.height, dtype=np.bool_)
-        for column, step in zip(self.table.columns, self._steps, strict=True):
+        steps, places = self._laid_out
+        for column, step in zip(self.table.columns, steps, strict=True):
             codes = step.values.codes(rows[column].cast(self.table.schema[column]))
             known &= codes != _UNKNOWN
             numbers = (numbers if step.so_far is None else step.so_far.of(numbers)) * step.values.size + codes
             if step.so_far is not None:
                 known &= numbers >= 0
-        found = self._numbers.of(numbers)
-        return np.where(known, found, _UNKNOWN)
+        return np.where(known, places.of(numbers), _UNKNOWN)
 
     @cached_property
     def _laid_out(self) -> tuple[list[_Step], _Places]:
@@ -69,14 +69,6 @@ class ClassPlaces:
             span *= values.size
             steps.append(_Step(values, so_far))
         return steps, _Places(numbers)
-
-    @property
-    def _steps(self) -> list[_Step]:
-        return self._laid_out[0]
-
-    @property
-    def _numbers(self) -> _Places:
-        return self._laid_out[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"table": self.table}  # what is laid out is made again where it arrives

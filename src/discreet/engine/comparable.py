@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Integers
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.engine.precision import (
     Grid,
     Setting,
@@ -24,12 +24,8 @@ from discreet.microdata import Microdata
 
 def must_be_released(released: Microdata, columns: Sequence[str], role: str) -> None:
     """Refuse a column that the released file does not have."""
-    for column in columns:
-        if column not in released.schema:
-            raise ColumnError(
-                f"{unknown_name(column, released.columns)} The released file needs it: it is a {role} of the "
-                "original. Rename it there, or leave it out."
-            )
+    needed = f" The released file needs it: it is a {role} of the original. Rename it there, or leave it out."
+    need_known(columns, released.columns, after=needed)
 
 
 def comparable(
@@ -69,10 +65,8 @@ def _of_one_type(ours: pl.Series, theirs: pl.Series, column: str) -> tuple[pl.Se
     elif {left, right} <= {pl.Null, left} or {left, right} <= {pl.Null, right}:
         common = right if left == pl.Null else left
     elif pl.String in (left, right) and (_is_number(left) or _is_number(right)):
-        common, how = _number_or_text(ours if left == pl.String else theirs)
-        notes.append(
-            f"'{column}' is {left} in the original and {right} in the release; the two were compared as {how}."
-        )
+        common, note = number_or_text(ours, theirs, column)
+        notes.append(note)
         if common == pl.String:
             ours, theirs = as_text(ours), as_text(theirs)
     else:
@@ -100,12 +94,17 @@ def as_text(series: pl.Series) -> pl.Series:
 
 def distinct_values(series: pl.Series) -> tuple[pl.Series, Integers]:
     """List the distinct values in order, missing last, and for each entry the position of its value."""
-    frame = series.to_frame("v")
-    values = frame.unique().sort("v", nulls_last=True)
-    coded = frame.join(
-        values.with_row_index("code"), on="v", how="left", nulls_equal=True, maintain_order="left"
+    values = series.unique().sort(nulls_last=True).rename("v")
+    return values, positions(series, values)
+
+
+def positions(values: pl.Series, distinct: pl.Series) -> Integers:
+    """Find each value, missing included, among the distinct ones."""
+    places = pl.DataFrame({"value": distinct}).with_row_index("at")
+    found = pl.DataFrame({"value": values}).join(
+        places, on="value", how="left", nulls_equal=True, maintain_order="left"
     )
-    return values["v"], coded["code"].to_numpy().astype(np.int64)
+    return found["at"].to_numpy().astype(np.int64)
 
 
 def plain_text(series: pl.Series) -> pl.Series:
@@ -117,10 +116,14 @@ def _is_number(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype == pl.Boolean
 
 
-def _number_or_text(text: pl.Series) -> tuple[Any, str]:
-    """Decide how text and numbers meet: as numbers where all the text can be read so."""
-    readable = text.cast(pl.Float64, strict=False).is_null() == text.is_null()
-    return (pl.Float64, "numbers") if readable.all() else (pl.String, "text")
+def number_or_text(ours: pl.Series, theirs: pl.Series, column: str) -> tuple[Any, str]:
+    """Decide how text and numbers meet, and say so: as numbers where all the text can be read so."""
+    text = ours if ours.dtype == pl.String else theirs
+    readable = (text.cast(pl.Float64, strict=False).is_null() == text.is_null()).all()
+    kind, how = (pl.Float64, "numbers") if readable else (pl.String, "text")
+    return kind, (
+        f"'{column}' is {ours.dtype} in the original and {theirs.dtype} in the release; the two were compared as {how}."
+    )
 
 
 # Two files that speak of the same keys: bring their class tables to one coding and one type.

@@ -19,7 +19,7 @@ import polars as pl
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.wording import shown
-from discreet.engine.comparable import as_text, plain_text
+from discreet.engine.comparable import as_text, number_or_text, plain_text
 
 Style = Literal["quantile", "equal"]
 Closed = Literal["left", "right"]
@@ -189,7 +189,8 @@ class Groups:
     def _moments(self) -> list[Any]:
         """Give the breaks of dates as dates; one that falls between two goes to the side that changes nothing."""
         whole = np.floor(self.breaks) if self.closed == "right" else np.ceil(self.breaks)
-        return pl.Series(whole).cast(pl.Int64).cast(_stored(self.dtype)).cast(self.dtype).to_list()
+        stored = pl.Int32 if self.dtype == pl.Date else pl.Int64  # the whole numbers that it is kept as
+        return pl.Series(whole).cast(pl.Int64).cast(stored).cast(self.dtype).to_list()
 
 
 def grouping_of(
@@ -253,23 +254,25 @@ def pooled_breaks(parts: Sequence[tuple[Floats, Floats | None]], cutting: Cuttin
         # Between two values, so that the breaks do not depend on which side of them is closed.
         return tuple(float(x) for x in (few[1:] + few[:-1]) / 2)
     if cutting.style == "quantile":
-        breaks = _order_statistics(values, counts, cutting.groups)
-        inside = breaks > values.min() if cutting.closed == "left" else breaks < values.max()
-        breaks = breaks[inside]
+        return inner_breaks(
+            _order_statistics(values, counts, cutting.groups), values.min(), values.max(), cutting
+        )
+    return inner_breaks(None, values.min(), values.max(), cutting)
+
+
+def inner_breaks(quantiles: Floats | None, least: float, most: float, cutting: Cutting) -> tuple[float, ...]:
+    """Cut at quantiles where they leave enough groups, else into groups of equal width."""
+    if quantiles is not None:
+        breaks = quantiles[quantiles > least if cutting.closed == "left" else quantiles < most]
         if len(breaks) >= min(2, cutting.groups - 1):
             return tuple(float(x) for x in breaks)
-    return tuple(float(x) for x in np.linspace(values.min(), values.max(), cutting.groups + 1)[1:-1])
+    return tuple(float(x) for x in np.linspace(least, most, cutting.groups + 1)[1:-1])
 
 
 def _given(breaks: Sequence[Any], dtype: Any) -> tuple[float, ...]:
     if dtype == pl.Float64:
         return tuple(float(x) for x in breaks)
     return tuple(float(x) for x in physical(pl.Series(list(breaks)).cast(dtype)))
-
-
-def _stored(dtype: Any) -> Any:
-    """Name the whole numbers that a date or time is kept as."""
-    return pl.Int32 if dtype == pl.Date else pl.Int64
 
 
 def _order_statistics(values: Floats, counts: Floats | None, groups: int) -> Floats:
@@ -325,11 +328,8 @@ def compared_as(
     if all(numbers) or (any(numbers) and pl.Boolean in (left, right)):
         return "number", pl.Float64, ()
     if any(numbers) and pl.String in (left, right):
-        text = ours if left == pl.String else theirs
-        readable = bool((text.cast(pl.Float64, strict=False).is_null() == text.is_null()).all())
-        how = "numbers" if readable else "text"
-        note = f"'{column}' is {left} in the original and {right} in the release; the two were compared as {how}."
-        return ("number", pl.Float64, (note,)) if readable else ("category", pl.String, (note,))
+        met, note = number_or_text(ours, theirs, column)
+        return "number" if met == pl.Float64 else "category", met, (note,)
     texts = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
     if all(isinstance(dtype, texts) for dtype in (left, right)):
         return "category", pl.String, ()

@@ -298,7 +298,7 @@ def _through_files(
             _written(folder / "in order", pieces, most)
             found = _mapped(folder / "in order")
     except OSError as error:
-        raise (full_disk("a table of classes") if is_full(error, folder) else _unwritable()) from error
+        raise lost_in(folder, error, "a table of classes", "The table of classes") from error
     finally:
         # A file that is mapped outlives its name where the system allows it; elsewhere it goes with the table.
         shutil.rmtree(folder, ignore_errors=True)
@@ -338,8 +338,10 @@ def _mapped(file: Path) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(pa.ipc.open_file(pa.memory_map(str(file))).read_all(), rechunk=False))
 
 
-def _unwritable() -> InputError:
+def lost_in(folder: Path, error: OSError, what: str, subject: str) -> InputError:
+    """Say why something cannot be kept in the folder for temporary files: the disk is full, or it takes no files."""
+    if is_full(error, folder):
+        return full_disk(what)
     return InputError(
-        "The table of classes cannot be written to the folder for temporary files. Name one with room by the variable "
-        "TMPDIR."
+        f"{subject} cannot be written to the folder for temporary files. Name one with room by the variable TMPDIR."
     )

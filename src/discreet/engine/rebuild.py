@@ -15,6 +15,8 @@ from discreet.engine.frames import Lazy, collect, filler, has_row_order, in_memo
 from discreet.engine.resolved_roles import all_suppressed, counted_unit, overview, some_key_known
 from discreet.microdata import Microdata
 
+Columns = Mapping[str, pl.Series]
+
 
 def rebuilt(
     data: Microdata,
@@ -45,37 +47,30 @@ def rebuilt(
     if kind.is_pyarrow():
         return _arrow(data, columns, keep, order, drop)
     frame = _polars(whole_frame(data), columns, keep, order, drop)
-    if isinstance(data.wrapped, nw.DataFrame):
-        return frame
-    return queried(data, frame)
+    return frame if isinstance(data.wrapped, nw.DataFrame) else queried(data, frame)
 
 
 def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
     """Return new records in the kind of frame of a file, its column types kept where they can hold them."""
-    kind = data.wrapped.implementation
-    if kind.is_pandas():
-        import pandas as pd
-
-        old = data.frame.dtypes
-        return pd.DataFrame(
-            {name: _pandas_column(frame[name], old.get(name)) for name in frame.columns}, copy=False
-        )
-    if kind.is_pyarrow():
-        return _as_arrow(data.frame.schema, frame)
-    if isinstance(data.wrapped, nw.DataFrame):
-        return frame
-    return queried(data, frame)
+    return _new_records(data, frame, own_types=False)
 
 
 def in_kind_alone(data: Microdata, frame: pl.DataFrame) -> Any:
     """Return new records in the kind of frame of a file and in types of their own; none of the file comes along."""
+    return _new_records(data, frame, own_types=True)
+
+
+def _new_records(data: Microdata, frame: pl.DataFrame, *, own_types: bool) -> Any:
     kind = data.wrapped.implementation
     if kind.is_pandas():
         import pandas as pd
 
-        return pd.DataFrame({name: _pandas_column(frame[name], None) for name in frame.columns}, copy=False)
+        old = {} if own_types else data.frame.dtypes
+        return pd.DataFrame(
+            {name: _pandas_column(frame[name], old.get(name)) for name in frame.columns}, copy=False
+        )
     if kind.is_pyarrow():
-        return frame.to_arrow()
+        return frame.to_arrow() if own_types else _as_arrow(data.frame.schema, frame)
     return frame if isinstance(data.wrapped, nw.DataFrame) else queried(data, frame)
 
 
@@ -120,11 +115,7 @@ def whole_frame(data: Microdata) -> pl.DataFrame:
 
 
 def _polars(
-    frame: pl.DataFrame,
-    columns: Mapping[str, pl.Series],
-    keep: pl.Series | None,
-    order: Integers | None,
-    drop: Sequence[str],
+    frame: pl.DataFrame, columns: Columns, keep: pl.Series | None, order: Integers | None, drop: Sequence[str]
 ) -> pl.DataFrame:
     frame = frame.with_columns(series.alias(name) for name, series in columns.items()).drop(drop)
     if keep is not None:
@@ -133,11 +124,7 @@ def _polars(
 
 
 def _arrow(
-    data: Microdata,
-    columns: Mapping[str, pl.Series],
-    keep: pl.Series | None,
-    order: Integers | None,
-    drop: Sequence[str],
+    data: Microdata, columns: Columns, keep: pl.Series | None, order: Integers | None, drop: Sequence[str]
 ) -> Any:
     import pyarrow as pa
 
@@ -177,11 +164,7 @@ def _same_kind(old: Any, new: Any, pa: Any) -> bool:
 
 
 def _pandas(
-    frame: Any,
-    columns: Mapping[str, pl.Series],
-    keep: pl.Series | None,
-    order: Integers | None,
-    drop: Sequence[str],
+    frame: Any, columns: Columns, keep: pl.Series | None, order: Integers | None, drop: Sequence[str]
 ) -> Any:
     frame = frame.copy(deep=False)
     for name, series in columns.items():
@@ -248,7 +231,8 @@ def carry_back(
     names = key_names(keys)
     if table is None and counted_unit(data) is not None:
         table = class_table(data, keys, missing).select(*names, "class_size")
-        return carry_back(data, keys, missing, _with_risk(table) if risk else table)
+        table = table.with_columns(risk=1 / pl.col("class_size")) if risk else table
+        return carry_back(data, keys, missing, table)
     about = {column: column for column in (*data.roles.identifiers, *keys)}
     rows = scan(data, {**names, **_neutral(about)})
     ordered = has_row_order(data)
@@ -269,10 +253,6 @@ def carry_back(
         *new,
     )
     return _in_kind(data, chosen)
-
-
-def _with_risk(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(risk=1 / pl.col("class_size"))
 
 
 def named_classes(keys: Sequence[str], table: pl.DataFrame) -> pl.DataFrame:

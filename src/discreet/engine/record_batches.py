@@ -161,9 +161,7 @@ def _streamed(source: pl.LazyFrame, batch: Batch, columns: Sequence[str]) -> pl.
         return batch(table.select(batch.reads), places).to_struct(MADE)
 
     made = pl.struct(read).map_batches(
-        work,
-        return_dtype=pl.Struct(dict(zip(wanted.makes, batch.kinds, strict=True))),
-        is_elementwise=True,
+        work, return_dtype=pl.Struct(dict(zip(wanted.makes, batch.kinds, strict=True))), is_elementwise=True
     )
     fresh = {name: pl.col(MADE).struct.field(name) for name in wanted.makes}
     return source.with_columns(made.alias(MADE)).select(

@@ -1,4 +1,6 @@
-"""Which records of one file equal a record of another, where neither can be held? Counted by digests of 64 bits.
+"""Which records of one file equal, or belong to, a record of another, where neither can be held?
+
+Equal records are counted by digests of 64 bits.
 
 A record becomes one number where it is, and equal records become the same one. Files of Spark are counted on its
 executors; of others the numbers come home, eight bytes a record, into files of which each is counted by itself, so that
@@ -8,23 +10,30 @@ memory does not grow with the data. Records themselves stay where they are.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Integers, Words
-from discreet.core.errors import InputError
-from discreet.core.files.atomic import full_disk, is_full
+from discreet.core.arrays import Floats, Integers, Words
 from discreet.core.randomness import KeyedDraws
-from discreet.engine.by_record import made_in_memory, made_lazily
+from discreet.engine.by_record import check_record_key, made_in_memory, made_lazily
 from discreet.engine.comparable import as_text, plain_text
-from discreet.engine.frames import Lazy, collect, collected_batches, is_lazy, passing_query
+from discreet.engine.frames import (
+    Lazy,
+    collect,
+    collected_batches,
+    has_row_order,
+    is_lazy,
+    passing_query,
+    scan,
+)
+from discreet.engine.packing import lost_in
 from discreet.engine.precision import Grid, on_grid
 from discreet.engine.record_batches import ByRecord
 from discreet.engine.resolved_roles import overview
@@ -229,9 +238,8 @@ def _counted_here(sides: Sequence[Iterable[Integers]], rows: int) -> EqualRecord
                 )
                 total += _tallied(ours, theirs)
         except OSError as error:
-            raise (
-                full_disk("digests of records") if is_full(error, Path(folder)) else _unwritable()
-            ) from error
+            what = "digests of records"
+            raise lost_in(Path(folder), error, what, f"The {what}") from error
     records, singles, pairs, *others = (int(count) for count in total)
     return EqualRecords(
         records, singles, pairs, tuple(Matched(*others[at : at + 4]) for at in range(0, len(others), 4))
@@ -266,8 +274,89 @@ def _tallied(ours: tuple[Integers, Integers], theirs: Sequence[tuple[Integers, I
     return np.array(found, dtype=np.int64)
 
 
-def _unwritable() -> InputError:
-    return InputError(
-        "The digests of records cannot be written to the folder for temporary files. Name one with room by the "
-        "variable TMPDIR."
-    )
+# Two files whose records belong together, side by side where they are: added up a batch at a time.
+
+
+_ID, _OTHER, THERE = "id", "other id", "there"
+
+
+def linked_rows(
+    original: Microdata,
+    released: Microdata,
+    ours: Mapping[str, str],
+    theirs: Mapping[str, str],
+    ids: str | None,
+) -> Lazy | None:
+    """Put the records of two queries side by side, as a query: one row an original record, and whether it was found.
+
+    Parameters
+    ----------
+    original, released
+        The queries, of the same engine. Without ``ids`` they have the same number of records, in the same order.
+    ours, theirs
+        The columns of each under the names they have in the answer.
+    ids
+        The column that links them; their place unless named, which only Polars keeps.
+
+    Returns
+    -------
+    Lazy or None
+        The columns, and ``there``: 1 for a record that the release still has, and null for others. None where the
+        engine cannot link them.
+    """
+    kind = original.wrapped.implementation
+    if kind != released.wrapped.implementation:
+        return None
+    if ids is None:
+        if not (has_row_order(original) and has_row_order(released) and kind.is_polars()):
+            return None
+        sides = [
+            scan(data, dict(names)).to_native() for data, names in ((original, ours), (released, theirs))
+        ]
+        together = pl.concat(sides, how="horizontal")
+        linked: Lazy = nw.from_native(together.with_columns(pl.lit(1, dtype=pl.Int64).alias(THERE)))
+        return linked
+    if original.schema[ids] != released.schema[ids] or not _within_reach(original, released):
+        return None
+    for data in (original, released):
+        check_record_key(data, [ids], purpose="linking two files")
+    left = scan(original, {**ours, _ID: ids})
+    right = scan(released, {**theirs, _OTHER: ids}).with_columns(nw.lit(1, nw.Int64).alias(THERE))
+    return left.join(right, left_on=_ID, right_on=_OTHER, how="left").select(*ours, *theirs, THERE)
+
+
+def _within_reach(original: Microdata, released: Microdata) -> bool:
+    """Whether one query can read both: DuckDB joins what belongs to one connection."""
+    if not original.wrapped.implementation.is_duckdb():
+        return True
+    ours, theirs = (getattr(data.frame, "_con", None) for data in (original, released))
+    return ours is not None and ours is theirs
+
+
+def added_up(rows: Lazy, work: Callable[[pl.DataFrame], Floats], size: int) -> Floats:
+    """Add up what a function finds in every batch of a query, on the executors where that is Spark's."""
+    if rows.implementation.is_pyspark():
+        parts = rows.to_native().mapInArrow(_OnExecutors(work, size), "sums array<double>").collect()
+        return np.sum([np.asarray(part[0]) for part in parts], axis=0) if parts else np.zeros(size)
+    total = np.zeros(size)
+    for part in collected_batches(rows, _ROWS):
+        if part.height:
+            total += work(part)
+    return total
+
+
+@dataclass(frozen=True)
+class _OnExecutors:
+    """The sums of a partition, as Spark asks for them."""
+
+    work: Callable[[pl.DataFrame], Floats]
+    size: int
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        total = np.zeros(self.size)
+        for batch in batches:
+            if batch.num_rows:
+                total += self.work(pl.DataFrame(pl.from_arrow(batch)))
+        yield pa.RecordBatch.from_pydict({"sums": [total.tolist()]})

@@ -11,18 +11,9 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, need_known
 from discreet.core.wording import type_name
-from discreet.engine.frames import (
-    WHOSE,
-    Lazy,
-    collect,
-    has_row_order,
-    is_lazy,
-    remembered,
-    sample_of,
-    scan,
-)
+from discreet.engine.frames import WHOSE, Lazy, collect, has_row_order, is_lazy, remembered, sample_of, scan
 from discreet.microdata import Microdata, require_microdata
 
 MOST_CELLS = 10**8
@@ -93,13 +84,7 @@ def resolve_keys(data: Microdata, keys: str | Sequence[str] | None = None) -> tu
                 f"Column '{name}' is a direct identifier and cannot be a key: every record would be unique. "
                 "Leave it out of the keys, and out of the release."
             )
-    counted = overview(data, names)
-    for name in names:
-        if counted.missing[name] == counted.rows:
-            raise ColumnError(
-                f"The key '{name}' has no values at all: every record is missing. "
-                "Leave it out of the keys, or check how the file was read."
-            )
+    _must_have_values(data, names, "key", "Leave it out of the keys")
     return names
 
 
@@ -148,10 +133,8 @@ def resolve_sensitive(
     data: Microdata, sensitive: str | Sequence[str] | None, keys: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the sensitive columns to work on, the roles of the data unless named."""
-    if sensitive is None:
-        names = data.roles.sensitive
-    else:
-        names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    chosen = data.roles.sensitive if sensitive is None else sensitive
+    names = (chosen,) if isinstance(chosen, str) else tuple(chosen)
     if not names:
         raise ParameterError(
             "No sensitive column was named. Say which columns must not be learned: sensitive=['income', …] "
@@ -164,13 +147,7 @@ def resolve_sensitive(
                 f"Column '{name}' is both a key and sensitive here. A key is what an intruder knows already; "
                 "take it out of one of the two."
             )
-    counted = overview(data, names)
-    for name in names:
-        if counted.missing[name] == counted.rows:
-            raise ColumnError(
-                f"The sensitive column '{name}' has no values at all: every record is missing. "
-                "Name another column, or check how the file was read."
-            )
+    _must_have_values(data, names, "sensitive column", "Name another column")
     return names
 
 
@@ -221,11 +198,19 @@ def total(data: Microdata, column: str) -> float:
     return float(summed.item() or 0.0)
 
 
+def _must_have_values(data: Microdata, names: Sequence[str], what: str, way_out: str) -> None:
+    counted = overview(data, names)
+    for name in names:
+        if counted.missing[name] == counted.rows:
+            raise ColumnError(
+                f"The {what} '{name}' has no values at all: every record is missing. {way_out}, or check how the file "
+                "was read."
+            )
+
+
 def _must_exist(data: Microdata, names: Sequence[str], role: str) -> None:
     require_microdata(data)
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under '{role}'.")
+    need_known(names, data.columns, after=f" It was named under '{role}'.")
 
 
 # Whose records are they? What company is counted in, and which records tell nothing.

@@ -22,16 +22,15 @@ import polars as pl
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.engine.by_record import types_in_polars
 from discreet.engine.frames import collect, in_memory, scan
-from discreet.engine.grouping import Cutting, Groups, Values, grouping_of
+from discreet.engine.grouping import Cutting, Groups, Values, grouping_of, inner_breaks
 from discreet.engine.resolved_roles import overview
 from discreet.engine.summary_statistics import known_numbers, number_range, values_at
 from discreet.microdata import Microdata
 
 Table = tuple[str, ...]
 
-_MOST_IN_MEMORY = (
-    10**8
-)  # cells of a lazy Polars frame that are rather brought into memory than counted many times
+# Cells of a lazy Polars frame that are rather brought into memory than counted many times.
+_MOST_IN_MEMORY = 10**8
 _MOST_LISTED = 100_000  # different numbers of a query that are listed with their counts
 _MOST_COUNTED = 10**6  # combinations that a query engine is asked for at once
 _CHEAPER_COUNTED = 1.5  # what fetching the codes of a column costs, in columns of a group-by
@@ -130,7 +129,8 @@ class SharedTables:
             for table, *counts in zip(tables, *held, strict=True):
                 yield table, *_merged(*counts)
             return
-        self._prepared(files)
+        for file in files:
+            _ = file.codes  # threads must not all make what is made once
         count = [file_counter(file) for file in files]
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
             for start in range(0, len(tables), _BATCH):
@@ -149,12 +149,6 @@ class SharedTables:
         asked = sum(len(columns) for columns, _ in sets)
         named = {name for table in tables for name in table}
         return replace(file, by_rows=False) if asked <= _CHEAPER_COUNTED * len(named) else file
-
-    @staticmethod
-    def _prepared(files: Sequence[CodedFile]) -> None:
-        # Threads must not all make what is made once.
-        for file in files:
-            _ = file.codes
 
     def labels(self, table: Table, cells: Integers) -> list[str]:
         """Name cells by their groups."""
@@ -313,14 +307,12 @@ def _breaks_by_counting(
     least, most, many = number_range(files, name, without=codes)
     if many <= max(_MOST_LISTED, len(files) * cutting.groups) or not math.isfinite(most - least):
         return None
+    breaks = None
     if cutting.style == "quantile":
         total = known_numbers(files, name, without=codes)
         ranks = [max(math.ceil(i * total / cutting.groups), 1) for i in range(1, cutting.groups)]
         breaks = np.unique(values_at(files, name, ranks, without=codes)) if ranks else np.zeros(0)
-        breaks = breaks[breaks > least if cutting.closed == "left" else breaks < most]
-        if len(breaks) >= min(2, cutting.groups - 1):
-            return tuple(float(x) for x in breaks)
-    return tuple(float(x) for x in np.linspace(least, most, cutting.groups + 1)[1:-1])
+    return inner_breaks(breaks, least, most, cutting)
 
 
 def _gaps_only(data: Microdata, name: str) -> Values:

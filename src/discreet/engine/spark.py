@@ -166,7 +166,7 @@ def different_whole_numbers(data: Microdata, column: str) -> tuple[int, int, int
 
     if not data.schema[column].is_integer():
         return None
-    number = functions.col("`" + column.replace("`", "``") + "`").cast("bigint")
+    number = functions.col(_quoted(column)).cast("bigint")
     rows = data.frame.select(number.alias("x"))
     # By part, since a map is made in every part that has a number of it.
     ends = rows.groupBy(functions.spark_partition_id().alias("part")).agg(
@@ -180,14 +180,11 @@ def different_whole_numbers(data: Microdata, column: str) -> tuple[int, int, int
     maps = sum(most - least + 1 for least, most in parts.select("least", "most").drop_nulls().rows())
     if maps * _BYTES_OF_MAP > _BYTES_PER_RECORD * records:
         return None
+    low_bits = functions.col("x").bitwiseAND(2**_BITS - 1).cast("bigint")
     marked = (
         rows.where("x is not null")
         .groupBy(functions.shiftright("x", _BITS).alias("map"))
-        .agg(
-            functions.bitmap_construct_agg(functions.col("x").bitwiseAND(2**_BITS - 1).cast("bigint")).alias(
-                "bits"
-            )
-        )
+        .agg(functions.bitmap_construct_agg(low_bits).alias("bits"))
         .agg(functions.sum(functions.bitmap_count("bits")).alias("different"))
     )
     return records, records - known, int(_answer(marked).item() or 0)

@@ -29,13 +29,7 @@ def neighborhood_sizes(table: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
     >>> neighborhood_sizes(table, ["sex", "age"]).to_list()
     [3, 1, 3]
     """
-    bits = sum(pl.col(key).is_not_null().cast(pl.Int64) * (1 << i) for i, key in enumerate(keys))
-    numbered = table.with_row_index("row").with_columns(pattern=bits)
-    patterns = {int(key[0]): part for key, part in numbered.partition_by("pattern", as_dict=True).items()}
-    sizes = [
-        _agreeing(known, part, _by_common_keys(known, patterns), keys) for known, part in patterns.items()
-    ]
-    return pl.concat(sizes).sort("row")["size"].rename("class_size")
+    return _agreeing(table, table, keys, units=False)
 
 
 def neighborhood_units(table: pl.DataFrame, pairs: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
@@ -51,24 +45,33 @@ def neighborhood_units(table: pl.DataFrame, pairs: pl.DataFrame, keys: Sequence[
     >>> neighborhood_units(table, pairs, ["sex", "age"]).to_list()
     [1, 1, 1]
     """
+    return _agreeing(table, pairs, keys, units=True).cast(pl.Int64)
+
+
+def _agreeing(table: pl.DataFrame, held: pl.DataFrame, keys: Sequence[str], *, units: bool) -> pl.Series:
+    """Count what agrees with each combination: records added up, or the most units of all groups."""
     bits = sum(pl.col(key).is_not_null().cast(pl.Int64) * (1 << i) for i, key in enumerate(keys))
+    by_pattern = held.with_columns(pattern=bits).partition_by("pattern", as_dict=True)
+    patterns = {int(key[0]): part for key, part in by_pattern.items()}
     numbered = table.with_row_index("row").with_columns(pattern=bits)
-    held = pairs.with_columns(pattern=bits).partition_by("pattern", as_dict=True)
-    patterns = {int(key[0]): part for key, part in held.items()}
+    many = pl.len().cast(pl.Int64) if units else pl.col("records").sum()
     parts = []
     for (pattern,), part in numbered.partition_by("pattern", as_dict=True).items():
-        most = part.select("row", size=pl.lit(0, dtype=pl.Int64))
+        sizes = part.select("row", size=pl.lit(0, dtype=pl.Int64))
         for common, others in _by_common_keys(int(pattern), patterns).items():
             on = [key for i, key in enumerate(keys) if common >> i & 1]
-            who = pl.concat(other.select(*on, "u") for other in others).unique()
-            if not on:
-                most = most.with_columns(size=pl.max_horizontal("size", pl.lit(who.height)))
-                continue
-            counted = who.group_by(on).agg(found=pl.len().cast(pl.Int64))
-            found = part.select("row", *on).join(counted, on=on, how="left", maintain_order="left")["found"]
-            most = most.with_columns(size=pl.max_horizontal("size", found.fill_null(0)))
-        parts.append(most)
-    return pl.concat(parts).sort("row")["size"].cast(pl.Int64).rename("class_size")
+            rows = pl.concat(other.select(*on, "u" if units else "records") for other in others)
+            rows = rows.unique() if units else rows
+            if on:
+                counted = rows.group_by(on).agg(found=many)
+                joined = part.select("row", *on).join(counted, on=on, how="left", maintain_order="left")
+                found = joined["found"].fill_null(0)
+            else:
+                found = rows.select(many).to_series()
+            both = pl.max_horizontal("size", pl.lit(found)) if units else pl.col("size") + pl.lit(found)
+            sizes = sizes.with_columns(size=both)
+        parts.append(sizes)
+    return pl.concat(parts).sort("row")["size"].rename("class_size")
 
 
 def _by_common_keys(known: int, patterns: dict[int, pl.DataFrame]) -> dict[int, list[pl.DataFrame]]:
@@ -77,19 +80,3 @@ def _by_common_keys(known: int, patterns: dict[int, pl.DataFrame]) -> dict[int, 
     for other, part in patterns.items():
         groups[known & other].append(part)
     return groups
-
-
-def _agreeing(
-    known: int, part: pl.DataFrame, groups: dict[int, list[pl.DataFrame]], keys: Sequence[str]
-) -> pl.DataFrame:
-    total = part.select("row", size=pl.lit(0, dtype=pl.Int64))
-    for common, others in groups.items():
-        on = [key for i, key in enumerate(keys) if common >> i & 1]
-        counted = pl.concat(other.select(*on, "records") for other in others)
-        if not on:
-            total = total.with_columns(size=pl.col("size") + counted["records"].sum())
-            continue
-        agreeing = counted.group_by(on).agg(found=pl.col("records").sum())
-        found = part.select("row", *on).join(agreeing, on=on, how="left", maintain_order="left")["found"]
-        total = total.with_columns(size=pl.col("size") + found.fill_null(0))
-    return total

@@ -10,7 +10,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, numbers_of
 from discreet.core.constraints import Above
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.federated.parties import as_frame
@@ -127,8 +127,7 @@ def _whole(counts: Floats, totals: Floats) -> Any:
 
 def _with(data: Any, target: str, clients: int) -> pl.DataFrame:
     frame = as_frame(data)
-    if target not in frame.columns:
-        raise ColumnError(unknown_name(target, frame.columns))
+    need_known([target], frame.columns)
     if clients < 1:
         raise ParameterError("There must be at least one client.")
     return frame

@@ -16,19 +16,19 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.dp.calibration import checked_epsilon
 from discreet.dp.mechanisms import laplace
-from discreet.federated.layouts import Layout, laid_out
-from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
-from discreet.federated.masking import Masks
-from discreet.federated.messages import MAIN, ProtocolError, number
-from discreet.federated.messages import levels as levels_by_column
-from discreet.federated.parties import Holder, Party, Transport
+from discreet.federated.kinds import levels as levels_by_column
+from discreet.federated.kinds import number
+from discreet.federated.layouts import Layout, coordinated, laid_out
+from discreet.federated.leakage import Leakage, account_of_sums, told_by_subsets
+from discreet.federated.messages import MAIN, ProtocolError
+from discreet.federated.parties import Holder, coded_by
 from discreet.federated.quantities import Ring, quantity
 from discreet.federated.secure_sums import sum_over
 
@@ -64,20 +64,10 @@ def _cells_of_records(holder: Holder, asked: Mapping[str, Any]) -> tuple[Array, 
     at = np.zeros(frame.height, dtype=np.int64)
     outside = np.zeros(frame.height, dtype=bool)
     for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
+        need_known([name], frame.columns, before=f"At '{holder.name}': ")
         levels = asked["levels"][name]
         place = {str(level): number for number, level in enumerate(levels)}
-        values = frame[name].unique(maintain_order=True)
-        known = pl.DataFrame(
-            {
-                "value": values,
-                "at": [-1 if one is None else place.get(_text(one), -1) for one in values.to_list()],
-            }
-        )
-        codes = frame.select(value=pl.col(name)).join(
-            known, on="value", how="left", nulls_equal=True, maintain_order="left"
-        )["at"].to_numpy()  # fmt: skip
+        codes = coded_by(frame[name], lambda one: -1 if one is None else place.get(_text(one), -1))  # noqa: B023
         outside |= codes < 0
         at = at * len(levels) + np.maximum(codes, 0)
         # Numbered anew after each column, so that many columns do not run over.
@@ -149,9 +139,7 @@ class JointAssessment:
 
     def table(self, *by: str) -> pl.DataFrame:
         """Return the joint cross-table of some of the keys."""
-        for name in by:
-            if name not in self.classes.columns[:-1]:
-                raise ColumnError(unknown_name(name, self.classes.columns[:-1]))
+        need_known(by, self.classes.columns[:-1])
         return self.classes.group_by(list(by), maintain_order=True).agg(pl.col("count").sum())
 
     def __str__(self) -> str:
@@ -197,9 +185,7 @@ def assess(
     """
     declared, cells = declared_levels(levels)
     layout = rows_of(sites, list(declared), seed)
-    central = Party("coordinator", Masks(seed))
-    carrier = transport or Transport(layout.holders.values())
-    carrier.join(central)
+    carrier, central = coordinated(layout, transport, seed)
     asked = {"kind": "counts", "columns": list(declared), "levels": declared}
     found = sum_over(
         carrier, central, layout.nodes, asked, size=cells + 1, ring=Ring(64, 0), rounds=rounds, seed=seed
@@ -207,16 +193,11 @@ def assess(
     counts = np.rint(found).astype(np.int64)
     there = np.flatnonzero(counts[:-1])
     classes = pl.DataFrame({**cells_of(declared, there), "count": counts[:-1][there]})
-    account = Leakage(
-        "secure-sum",
-        (
-            Learned("coordinator", "all sites", f"coordinator learns the joint count of each of {cells:,} cells, "
-                    "small ones included, and no count of a single site"),
-        ),
-        ("the two neighbors of a site in the ring learn its counts",),
-        ("Joint counts of small classes tell about few people: keep them as the data are kept.",
-         *seeded_note(seed is not None)),
-        subsets=told_by_subsets(layout.nodes), transcript=carrier.transcript,
+    account = account_of_sums(
+        f"the joint count of each of {cells:,} cells, small ones included, and no count of a single site",
+        "learn its counts",
+        "Joint counts of small classes tell about few people: keep them as the data are kept.",
+        told_by_subsets(layout.nodes), carrier.transcript, seed,
     )  # fmt: skip
     return JointAssessment(
         classes, _measures(classes, int(counts[-1]), k, list(declared)), int(counts[-1]), account
@@ -319,11 +300,7 @@ class NoisyCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it, ready for JSON."""
-        return {
-            "table": self.table.to_dicts(), "undeclared": self.undeclared, "epsilon": self.epsilon,
-            "standard_deviation": self.standard_deviation, "guarantee": self.guarantee,
-            "leakage": self.leakage.to_dict(),
-        }  # fmt: skip
+        return {**vars(self), "table": self.table.to_dicts(), "leakage": self.leakage.to_dict()}
 
     def __str__(self) -> str:
         lines = [
@@ -366,9 +343,7 @@ def noisy_counts_over_sites(
     checked_epsilon(epsilon)
     declared, cells = declared_levels(levels)
     layout = rows_of(sites, list(declared), seed)
-    central = Party("coordinator", Masks(seed))
-    carrier = transport or Transport(layout.holders.values())
-    carrier.join(central)
+    carrier, central = coordinated(layout, transport, seed)
     asked = {"kind": "noisy-counts", "columns": list(declared), "levels": declared, "epsilon": float(epsilon)}
     found = np.rint(
         sum_over(carrier, central, layout.nodes, asked, size=cells + 1, ring=Ring(64, 0), seed=seed)
@@ -383,14 +358,10 @@ def noisy_counts_over_sites(
         "even against all other parties together. Exact answers of other protocols about the same people are not "
         "covered."
     )
-    account = Leakage(
-        "secure-sum",
-        (
-            Learned("coordinator", "all sites", f"coordinator learns the joint counts of {cells:,} cells with noise of "
-                    f"{deviation:.3g} standard deviations, and no count of a single site"),
-        ),
-        ("the two neighbors of a site in the ring learn its counts with its own noise, and nothing without",),
-        (promise, *seeded_note(seed is not None)),
-        transcript=carrier.transcript,
+    account = account_of_sums(
+        f"the joint counts of {cells:,} cells with noise of {deviation:.3g} standard deviations, and no count of a "
+        "single site",
+        "learn its counts with its own noise, and nothing without",
+        promise, (), carrier.transcript, seed,
     )  # fmt: skip
     return NoisyCounts(table, float(found[-1]), float(epsilon), deviation, promise, account)

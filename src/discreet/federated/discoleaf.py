@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import check_fields, checked
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed
 from discreet.federated.leakage import Leakage, Learned
+from discreet.federated.masking import child_seed
 from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_trees
-from discreet.federated.parties import as_frame
+from discreet.federated.parties import as_frame, coded_by
 from discreet.federated.randomized_bins import (
     bin_codes,
     bin_edges,
@@ -119,13 +120,10 @@ class Discoleaf:
         self._check(frames)
         ranges = {name: self._range(frames, name, seed) for name in self.continuous}
         levels = {name: _levels(frames, name) for name in (*self.categorical, self.target)}
-        trees, sites = [], []
+        sites = []
         for at, frame in enumerate(frames):
-            own = None if seed is None else int(generator(seed, "client", str(at)).integers(2**62))
-            made = self._site(frame, ranges, levels, own)
-            trees.append(made.tree)
-            sites.append(made)
-        merged = merge_trees(trees, max_nodes=self.max_nodes, too_large="vote")
+            sites.append(self._site(frame, ranges, levels, child_seed(seed, "client", str(at))))
+        merged = merge_trees([site.tree for site in sites], max_nodes=self.max_nodes, too_large="vote")
         return DiscoleafFit(self, merged, tuple(sites), ranges, levels, self._told(len(frames), sites))
 
     def _check(self, frames: list[pl.DataFrame]) -> None:
@@ -136,8 +134,7 @@ class Discoleaf:
             if not frame.height:
                 raise ParameterError(f"Client {at + 1} has no rows.")
             for name in wanted:
-                if name not in frame.columns:
-                    raise ColumnError(f"Client {at + 1}: {unknown_name(name, frame.columns)}")
+                need_known([name], frame.columns, before=f"Client {at + 1}: ")
                 if name in self.continuous and not frame[name].dtype.is_numeric():
                     raise ColumnError(
                         f"Client {at + 1}: '{name}' is named continuous and does not hold numbers."
@@ -243,19 +240,16 @@ class Discoleaf:
         return many, "given"
 
     def _design(self, drawn: pl.DataFrame, levels: Mapping[str, list[Any]]) -> tuple[Floats, list[str]]:
-        made, names = [], []
-        for name in self.continuous:
-            made.append(drawn[name].to_numpy().astype(np.float64))
-            names.append(name)
+        made = {name: drawn[name].to_numpy().astype(np.float64) for name in self.continuous}
         for name in self.categorical:
-            codes = drawn[name].to_numpy()
-            if self.coding == "integer":
-                made.append(codes.astype(np.float64))
-                names.append(name)
-            else:
-                made += [(codes == at).astype(np.float64) for at in range(len(levels[name]))]
-                names += [f"{name}={at}" for at in range(len(levels[name]))]
-        return np.column_stack(made), names
+            made |= self.columns_of(name, drawn[name].to_numpy(), len(levels[name]))
+        return np.column_stack(list(made.values())), list(made)
+
+    def columns_of(self, name: str, codes: Array, levels: int) -> dict[str, Array]:
+        """Write the codes of a category as the columns that a tree is grown on."""
+        if self.coding == "integer":
+            return {name: codes.astype(np.float64)}
+        return {f"{name}={at}": (codes == at).astype(np.float64) for at in range(levels)}
 
     def _told(self, many: int, sites: list[Site]) -> Leakage:
         notes = [
@@ -305,13 +299,15 @@ class DiscoleafFit:
 
     def predict(self, data: Any) -> list[Any]:
         """Predict the class of every row of a table in the form of the sites' own."""
-        codes = self.merged.predict(self._coded(as_frame(data)))
-        return [self.levels[self.settings.target][int(code)] for code in codes]
+        return self._predicted(self.merged, data)
 
     def vote(self, data: Any) -> list[Any]:
         """Let the local trees vote, row by row: what the merged tree must give."""
         voting = MergedTree(None, tuple(site.tree for site in self.sites), (1.0,) * len(self.sites))
-        codes = voting.predict(self._coded(as_frame(data)))
+        return self._predicted(voting, data)
+
+    def _predicted(self, tree: MergedTree, data: Any) -> list[Any]:
+        codes = tree.predict(self._coded(as_frame(data)))
         return [self.levels[self.settings.target][int(code)] for code in codes]
 
     def quality(self, data: Any) -> dict[str, float]:
@@ -336,12 +332,7 @@ class DiscoleafFit:
             made[name] = np.where(np.isnan(values), -np.inf, np.clip(values, low, high))
         for name in self.settings.categorical:
             codes = _codes(frame[name], self.levels[name])
-            if self.settings.coding == "integer":
-                made[name] = codes.astype(np.float64)
-            else:
-                made |= {
-                    f"{name}={at}": (codes == at).astype(np.float64) for at in range(len(self.levels[name]))
-                }
+            made |= self.settings.columns_of(name, codes, len(self.levels[name]))
         return made
 
 
@@ -378,13 +369,7 @@ def _levels(frames: list[pl.DataFrame], name: str) -> list[Any]:
 
 def _codes(series: pl.Series, levels: list[Any]) -> Array:
     place = {level: at for at, level in enumerate(levels)}
-    values = series.unique(maintain_order=True)
-    table = {value: place.get(_MISSING if value is None else value, -1) for value in values.to_list()}
-    order = pl.DataFrame({"value": values, "code": [table[value] for value in values.to_list()]})
-    joined = series.to_frame("value").join(
-        order, on="value", how="left", nulls_equal=True, maintain_order="left"
-    )
-    return joined["code"].to_numpy().astype(np.int64)
+    return coded_by(series, lambda value: place.get(_MISSING if value is None else value, -1))
 
 
 def _of(given: PerColumn, name: str, otherwise: float) -> float:

@@ -49,14 +49,8 @@ class Envelope:
     def passed(self) -> Passed:
         """What a transcript says of it."""
         out = self.outside
-        return Passed(
-            out["protocol"],
-            out["sender"],
-            out["receiver"],
-            out["name"],
-            tuple(out["fields"].items()),
-            out["size"],
-        )
+        fields = tuple(out["fields"].items())
+        return Passed(out["protocol"], out["sender"], out["receiver"], out["name"], fields, out["size"])
 
     def opened(self, sealer: Sealer | None = None) -> Message:
         """Return the message; what is sealed needs the receiver's keys."""
@@ -208,11 +202,8 @@ class Sealer:
 
     def pair_key(self, peer: str, run: str, about: str) -> bytes:
         """Make a key that only this site and another one can make, for one thing in one run."""
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-        info = json.dumps(["discreet federated pair", sorted([self.name, peer]), about]).encode()
-        return bytes(HKDF(SHA256(), 32, run.encode(), info).derive(self._private.exchange(self._peer(peer))))
+        info = ["discreet federated pair", sorted([self.name, peer]), about]
+        return _derived(self._private.exchange(self._peer(peer)), run, info)
 
     def forget(self, run: str) -> None:
         """Drop the keys of a run."""
@@ -221,12 +212,9 @@ class Sealer:
 
     def _key(self, peer: str, shared: bytes, sender: str, receiver: str, run: str) -> Any:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
         both = self._private.exchange(self._peer(peer)) + shared
-        about = json.dumps(["discreet federated", sender, receiver]).encode()
-        return AESGCM(HKDF(SHA256(), 32, run.encode(), about).derive(both))
+        return AESGCM(_derived(both, run, ["discreet federated", sender, receiver]))
 
     def _peer(self, name: str) -> Any:
         if name not in self._peers:
@@ -240,6 +228,14 @@ def read_key(path: str | Path) -> str:
         return Path(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The key file '{Path(path).name}' cannot be read.") from error
+
+
+def _derived(secret: bytes, run: str, about: list[Any]) -> bytes:
+    """Make a key of one run for one thing from a shared secret."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    return bytes(HKDF(SHA256(), 32, run.encode(), json.dumps(about).encode()).derive(secret))
 
 
 def _bound(outside: Mapping[str, Any]) -> bytes:

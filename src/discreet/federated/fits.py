@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,10 +15,9 @@ from discreet.core.constraints import Above
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.wording import shown
-from discreet.federated.conditional_normal import from_moments
 from discreet.federated.covariance_models import Bounds, CovarianceModel, RAMModel, Saturated
 from discreet.federated.leakage import Leakage, Transcript
-from discreet.federated.optimizing import Objective, minimized, observed_information
+from discreet.federated.normal_likelihood import Objective, from_moments, minimized, observed_information
 
 if TYPE_CHECKING:
     from discreet.federated.secure_mle import SecureMLE
@@ -364,8 +363,6 @@ def fit_vs_saturated(fit: Fit, saturated: Fit | None = None) -> LikelihoodRatio:
 
 
 def _told(found: Fit, run: SecureMLE, evaluations: int) -> Fit:
-    from dataclasses import replace
-
     many = evaluations or found.n_evaluations
     return replace(found, n_evaluations=many, transcript=run.transcript, leakage=run.leakage)
 

@@ -17,11 +17,11 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
-from discreet.federated.layouts import Layout, laid_out
-from discreet.federated.leakage import Leakage, Learned, Transcript, seeded_note, told_by_subsets
-from discreet.federated.masking import Masks
-from discreet.federated.messages import MAIN, ProtocolError, numbers, one_of, optional, text, texts, used
-from discreet.federated.moments_over_sites import WIDE
+from discreet.federated.kinds import numbers, one_of, optional, text, texts
+from discreet.federated.layouts import Layout, coordinated, laid_out
+from discreet.federated.leakage import Leakage, Transcript, account_of_sums, told_by_subsets
+from discreet.federated.messages import MAIN, ProtocolError, used
+from discreet.federated.moments_over_sites import WIDE, from_upper
 from discreet.federated.parties import Holder, Party, Transport
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
@@ -82,11 +82,8 @@ class RegressionOverSites:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fit, ready for JSON."""
-        return {
-            "family": self.family, "rows": self.rows, "coefficients": dict(self.coefficients),
-            "standard_errors": dict(self.standard_errors), "log_likelihood": self.log_likelihood,
-            "converged": self.converged, "rounds": self.rounds, "leakage": self.leakage.to_dict(),
-        }  # fmt: skip
+        plain = {name: value for name, value in vars(self).items() if name != "transcript"}
+        return {**plain, "leakage": self.leakage.to_dict()}
 
     def __str__(self) -> str:
         width = max(map(len, self.coefficients))
@@ -154,9 +151,7 @@ def regression_over_sites(
     names = [str(name) for name in ([x] if isinstance(x, str) else x)]
     if not names or y in names or len(set(names)) != len(names):
         raise ParameterError("x must name one or more columns, each once and none of them y.")
-    central = Party("coordinator", Masks(seed))
-    carrier = transport or Transport(layout.holders.values())
-    carrier.join(central)
+    carrier, central = coordinated(layout, transport, seed)
     size = len(names) + 1
     beta = np.zeros(size)
     before, converged, rounds, rows = math.inf, False, 0, 0
@@ -178,18 +173,12 @@ def regression_over_sites(
             beta = beta + step
     errors = np.sqrt(np.diag(np.linalg.pinv(curvature)))
     labels = ["(intercept)", *names]
-    account = Leakage(
-        "secure-sum",
-        (
-            Learned(
-                "coordinator", "all sites", f"coordinator learns the number of rows, and in each of {rounds} rounds "
-                "the sum over sites of the likelihood, its gradient and its curvature",
-            ),
-        ),
-        ("the two neighbors of a site in the ring learn its share of these sums",),
-        ("Of a site with very few rows the curvature tells much: owners set how many rows they need.",
-         *seeded_note(seed is not None)),
-        subsets=told_by_subsets(layout.nodes), transcript=carrier.transcript,
+    account = account_of_sums(
+        f"the number of rows, and in each of {rounds} rounds the sum over sites of the likelihood, its gradient and "
+        "its curvature",
+        "learn its share of these sums",
+        "Of a site with very few rows the curvature tells much: owners set how many rows they need.",
+        told_by_subsets(layout.nodes), carrier.transcript, seed,
     )  # fmt: skip
     return RegressionOverSites(
         family, rows, dict(zip(labels, map(float, beta), strict=True)),
@@ -201,17 +190,9 @@ def _asked(  # noqa: PLR0917
     carrier: Transport, central: Party, layout: Layout, y: str, names: list[str], family: str, beta: Floats
 ) -> tuple[int, float, Floats, Floats]:
     size = len(beta)
-    asked = {
-        "kind": "glm",
-        "family": family,
-        "y": y,
-        "x": names,
-        "beta": beta.tolist(),
-    }
+    asked = {"kind": "glm", "family": family, "y": y, "x": names, "beta": beta.tolist()}
     found = sum_over(carrier, central, layout.nodes, asked, size=2 + size + size * (size + 1) // 2, ring=WIDE)
-    curvature = np.zeros((size, size))
-    curvature[np.triu_indices(size)] = found[2 + size :]
-    curvature = curvature + np.triu(curvature, 1).T
+    curvature = from_upper(found[2 + size :], size)
     return round(float(found[0])), float(found[1]), found[2 : 2 + size], curvature
 
 

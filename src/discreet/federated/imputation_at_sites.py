@@ -16,13 +16,12 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.covariance_models import CovarianceModel
 from discreet.federated.fits import Fit, _fit
-from discreet.federated.optimizing import Objective
+from discreet.federated.normal_likelihood import Objective, minus_two_log_likelihood
 from discreet.federated.parties import as_frame
 
 
@@ -57,8 +56,7 @@ def marginal_imputation(
         raise ParameterError("columns must name at least one column, and each once.")
     frame = as_frame(data)
     for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(unknown_name(name, frame.columns))
+        need_known([name], frame.columns)
         if not frame[name].dtype.is_numeric():
             raise ColumnError(f"'{name}' does not hold numbers.")
     table = frame.select(pl.col(list(columns)).cast(pl.Float64)).to_numpy().copy()

@@ -13,10 +13,10 @@ import polars as pl
 
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
-from discreet.core.randomness import Seed, generator
-from discreet.federated.masking import Masks
-from discreet.federated.messages import MAIN
-from discreet.federated.parties import Holder, as_frame, by_party
+from discreet.core.randomness import Seed
+from discreet.federated.masking import Masks, child_seed
+from discreet.federated.messages import COORDINATOR, MAIN
+from discreet.federated.parties import Holder, Party, Transport, as_frame, by_party
 
 Kind = Literal["vertical", "horizontal", "complex"]
 
@@ -180,6 +180,14 @@ def laid_out(layout: Any, *, seed: Seed = None) -> Layout:
     return vertical(layout, seed=seed)
 
 
+def coordinated(layout: Layout, transport: Transport | None, seed: Seed) -> tuple[Transport, Party]:
+    """Let a coordinator join those who hold the data; give what carries the messages, and the coordinator."""
+    central = Party(COORDINATOR, Masks(seed))
+    carrier = transport or Transport(layout.holders.values())
+    carrier.join(central)
+    return carrier, central
+
+
 def _is_group(block: Any) -> bool:
     if isinstance(block, Mapping):
         return True
@@ -199,5 +207,4 @@ def _named(blocks: Any, *, numbered: bool) -> dict[str, pl.DataFrame]:
 
 
 def _holder(name: str, data: Any, ids: str | None, seed: Seed) -> Holder:
-    child = None if seed is None else int(generator(seed, "holder", name).integers(2**62))
-    return Holder(name, data, ids=ids, masks=Masks(child))
+    return Holder(name, data, ids=ids, masks=Masks(child_seed(seed, "holder", name)))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from discreet.core.randomness import Seed
 from discreet.core.wording import percent, shown
 from discreet.federated.messages import Message
 
@@ -257,6 +258,20 @@ def seeded_note(seeded: bool) -> tuple[str, ...]:
         return ()
     return (
         "The masks were drawn from a seed: whoever knows it takes every one of them off. Use none outside tests.",
+    )
+
+
+def account_of_sums(  # noqa: PLR0917
+    learned: str, together: str, note: str, subsets: tuple[str, ...], transcript: Transcript, seed: Seed
+) -> Leakage:
+    """Say what a coordinator learns from secure sums over sites, and what two neighbors in the ring could do."""
+    return Leakage(
+        "secure-sum",
+        (Learned("coordinator", "all sites", f"coordinator learns {learned}"),),
+        (f"the two neighbors of a site in the ring {together}",),
+        (note, *seeded_note(seed is not None)),
+        subsets=subsets,
+        transcript=transcript,
     )
 
 

@@ -9,19 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.federated.messages import (
-    COORDINATOR,
-    Field,
-    Message,
-    ProtocolError,
-    flag,
-    numbers,
-    one_of,
-    text,
-    texts,
-    whole,
-    wholes,
-)
+from discreet.federated.kinds import Field, flag, numbers, one_of, text, texts, whole, wholes
+from discreet.federated.messages import COORDINATOR, Message, ProtocolError
 
 STEP: Mapping[str, Field] = {
     "nodes": texts, "widths": wholes, "place": whole, "start": whole, "rows": whole, "chunk": whole, "chunks": whole,
@@ -71,12 +60,7 @@ class Step:
 
     def described(self) -> dict[str, Any]:
         """Write it for a message."""
-        return {
-            "nodes": self.nodes, "widths": self.widths, "place": self.place, "start": self.start, "rows": self.rows,
-            "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.evaluation, "block": self.block,
-            "coordinator": self.coordinator, "keep_total": self.keep_total,
-            "scales": [float(one) for one in self.scales],
-        }  # fmt: skip
+        return {**{name: getattr(self, name) for name in STEP}, "scales": self.scales.tolist()}
 
     @property
     def width(self) -> int:

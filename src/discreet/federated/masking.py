@@ -22,6 +22,11 @@ _RIGHT = 3.6541528853610088  # where the tail of a normal cut into 256 layers of
 _AREA = 0.00492867323399
 
 
+def child_seed(seed: Seed, *names: str) -> int | None:
+    """Give a part of a run a seed of its own; None where nothing is drawn from a seed."""
+    return None if seed is None else int(generator(seed, *names).integers(2**62))
+
+
 class Masks:
     """The masks of one party.
 

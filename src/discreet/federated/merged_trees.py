@@ -151,7 +151,10 @@ class _Merging:
     def _split(self, trees: tuple[Tree, ...], splits: list[Tree]) -> Any:
         roots = Counter(tree[0] for tree in splits)
         most = max(roots.values())
-        attribute = min((name for name, many in roots.items() if many == most), key=_order)
+        attribute = min(
+            (name for name, many in roots.items() if many == most),
+            key=lambda name: (isinstance(name, str), name),
+        )
         cuts = sorted({tree[1] for tree in splits if tree[0] == attribute})
         self.made += 1 + len(cuts)
         if self.made > self.cap:
@@ -264,10 +267,6 @@ def _size(tree: Any) -> int:
     if isinstance(tree, tuple):
         return 1 + _size(tree[2]) + _size(tree[3])
     return 1
-
-
-def _order(name: Any) -> tuple[bool, Any]:
-    return (isinstance(name, str), name)
 
 
 def _lines(tree: Any, depth: int) -> list[str]:

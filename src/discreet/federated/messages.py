@@ -11,7 +11,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from discreet.core.arrays import Array
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.untrusted import parsed_json
+from discreet.federated.kinds import Field
 
 _LENGTH = struct.Struct(">I")
 _KINDS = {name: np.dtype(name).newbyteorder("<") for name in ("float64", "int64", "uint64", "bool")}
@@ -83,13 +84,13 @@ class Message:
 def encoded(message: Message) -> bytes:
     """Write a message as bytes: lengths, JSON, then the bytes of each array."""
     head = {name: getattr(message, name) for name in ("protocol", "run", "sender", "receiver", "name")}
-    return _joined(json.dumps(head).encode(), contents(message.values))
+    return joined(json.dumps(head).encode(), contents(message.values))
 
 
 def decoded(data: bytes) -> Message:
     """Read a message back; whatever is not one is refused."""
     try:
-        head, body = _parted(data)
+        head, body = parted(data)
         return Message(**strict_json(head), values=values_of(body))
     except (ValueError, KeyError, TypeError, struct.error) as error:
         raise InputError("What came over the wire is no message of this protocol. It was dropped.") from error
@@ -100,13 +101,13 @@ def contents(values: Mapping[str, Any]) -> bytes:
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     layout = {name: [str(value.dtype), *value.shape] for name, value in arrays.items()}
     parts = [json.dumps(layout).encode(), _plain_json(values).encode()]
-    return _joined(*parts, *(_raw(value) for value in arrays.values()))
+    return joined(*parts, *(_raw(value) for value in arrays.values()))
 
 
 def values_of(data: bytes) -> dict[str, Any]:
     """Read the values of a message from bytes."""
     try:
-        layout, plain, *raws = _parted(data)
+        layout, plain, *raws = parted(data)
         found: dict[str, Any] = dict(strict_json(plain))
         for (name, (kind, *shape)), raw in zip(strict_json(layout).items(), raws, strict=True):
             found[name] = _array(raw, kind, shape)
@@ -152,11 +153,13 @@ def _array(raw: bytes, kind: str, shape: list[Any]) -> Array:
     return found.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _joined(*parts: bytes) -> bytes:
+def joined(*parts: bytes) -> bytes:
+    """Write parts one after the other, each with its length before it."""
     return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
 
 
-def _parted(data: bytes) -> list[bytes]:
+def parted(data: bytes) -> list[bytes]:
+    """Read the parts that `joined` wrote; a ValueError where one is cut short."""
     parts, at = [], 0
     while at < len(data):
         (length,) = _LENGTH.unpack_from(data, at)
@@ -168,16 +171,12 @@ def _parted(data: bytes) -> list[bytes]:
     return parts
 
 
-joined, parted = _joined, _parted
-
-
 # What a message must hold: who may send it, its fields and their types, and what it asks of the data of its receiver.
 #
 # A role declares each message that it takes. The message is read once, and what was read is both what an owner's rules
 # are held against and what the role works with. A field that is missing, of another type or not expected is refused.
 
 
-Field = Callable[[Any], bool]
 From = Literal["coordinator", "site", "either"]
 Reach = Literal["coordinator", "site"]
 COORDINATOR = "coordinator"
@@ -186,7 +185,6 @@ MAIN = "main"
 """The block of rows of a holder that has one."""
 ALONE = "no other site"
 """Stands for the sites with which numbers are added, where the numbers of a site go out without those of others."""
-_LONGEST = 1_000
 
 
 @dataclass(frozen=True)
@@ -253,11 +251,8 @@ class Takes:
 
     def read(self, role: Any, message: Message) -> Request:
         """Read a message, or refuse it."""
-        values = fitting(message.values, self.fields, message.name)
-        read = Message(message.protocol, message.run, message.sender, message.receiver, message.name, values)
-        return Request(
-            read.protocol, read.run, read.sender, read.receiver, read.name, values, self.asks(role, read)
-        )
+        read = replace(message, values=fitting(message.values, self.fields, message.name))
+        return Request(**vars(read), asked=self.asks(role, read))
 
 
 def fitting(values: Any, fields: Mapping[str, Field], what: str) -> dict[str, Any]:
@@ -265,6 +260,7 @@ def fitting(values: Any, fields: Mapping[str, Field], what: str) -> dict[str, An
 
     Examples
     --------
+    >>> from discreet.federated.kinds import whole
     >>> fitting({"round": 0}, {"round": whole}, "partial")
     {'round': 0}
     >>> fitting({"round": "0"}, {"round": whole}, "partial")
@@ -285,98 +281,6 @@ def fitting(values: Any, fields: Mapping[str, Field], what: str) -> dict[str, An
         elif not getattr(fits, "optional", False):
             raise ProtocolError(f"'{what}' came without '{name}'.")
     return made
-
-
-def text(value: Any) -> bool:
-    """A text of moderate length."""
-    return isinstance(value, str) and len(value) <= _LONGEST
-
-
-def texts(value: Any) -> bool:
-    """A list of texts."""
-    return isinstance(value, list) and all(map(text, value))
-
-
-def whole(value: Any) -> bool:
-    """A whole number from 0 on that fits into a machine word."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def number(value: Any) -> bool:
-    """A finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def flag(value: Any) -> bool:
-    """Yes or no."""
-    return isinstance(value, bool)
-
-
-def numbers(value: Any, deep: int = 3) -> bool:
-    """A list of finite numbers, or of lists of them, or of lists of these."""
-    if not isinstance(value, list) or not deep:
-        return False
-    return all(numbers(one, deep - 1) if isinstance(one, list) else number(one) for one in value)
-
-
-def wholes(value: Any) -> bool:
-    """A list of whole numbers from 0 on."""
-    return isinstance(value, list) and all(map(whole, value))
-
-
-def floats(value: Any) -> bool:
-    """An array of numbers; `Message.array` holds it against its shape, and refuses what is not finite."""
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
-
-
-def words(value: Any) -> bool:
-    """An array of words of a ring."""
-    return isinstance(value, np.ndarray) and value.dtype == np.uint64
-
-
-def hexadecimal(value: Any) -> bool:
-    """A whole number, written in base 16."""
-    return text(value) and bool(value) and set(value) <= set("0123456789abcdef")
-
-
-def numbers_or_words(value: Any) -> bool:
-    """What a sum travels as: an array, or texts in base 16."""
-    return floats(value) or words(value) or (isinstance(value, list) and all(map(hexadecimal, value)))
-
-
-def one_of(*choices: str) -> Field:
-    """Take one of some texts."""
-    return lambda value: isinstance(value, str) and value in choices
-
-
-def mapping(value: Any) -> bool:
-    """Fields of its own, which are read where they are used."""
-    return isinstance(value, Mapping) and all(map(text, value))
-
-
-def levels(value: Any) -> bool:
-    """Texts by column."""
-    return mapping(value) and all(map(texts, value.values()))
-
-
-def lists(value: Any) -> bool:
-    """A list of lists of texts."""
-    return isinstance(value, list) and all(map(texts, value))
-
-
-def optional(fits: Field) -> Field:
-    """Let a field be left out."""
-
-    def maybe(value: Any) -> bool:
-        return fits(value)
-
-    maybe.optional = True  # type: ignore[attr-defined]
-    return maybe
-
-
-def or_none(fits: Field) -> Field:
-    """Let a field be empty."""
-    return lambda value: value is None or fits(value)
 
 
 def rows_asked(*, moments: bool = True, alone: bool = False) -> Callable[[Any, Message], Asked]:

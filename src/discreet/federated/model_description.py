@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.errors import InputError, ParameterError, need_known
 from discreet.core.files.untrusted import read_toml
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
 from discreet.federated.layouts import Group, Layout, begun_by_another
@@ -36,11 +36,8 @@ class ModelFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         given = read_toml(self.path, "model")
-        for name in given:
-            if name not in ("analyst", "sites", "layout", "model", "fit"):
-                raise ParameterError(
-                    f"{self.path.name}: {unknown_name(name, ['analyst', 'sites', 'layout', 'model', 'fit'])}"
-                )
+        tables = ["analyst", "sites", "layout", "model", "fit"]
+        need_known(given, tables, before=f"{self.path.name}: ", kind=ParameterError)
         try:
             self.analyst = {
                 name: self.path.parent / given["analyst"][name]
@@ -57,15 +54,8 @@ class ModelFile:
             raise InputError(f"{self.path.name} lacks the setting {error}.") from error
         except (TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{self.path.name} holds a setting of the wrong kind.") from error
-        if self.kind not in _MODELS:
-            raise ParameterError(
-                f"{self.path.name}, [model]: {unknown_name(self.kind, _MODELS, what='kind')}"
-            )
-        for name in self.settings:
-            if name not in _FIT:
-                raise ParameterError(
-                    f"{self.path.name}, [fit]: {unknown_name(name, sorted(_FIT), what='setting')}"
-                )
+        self._need_known("model", [self.kind], _MODELS, what="kind")
+        self._need_known("fit", self.settings, sorted(_FIT))
         if not {name for _, columns in self.groups for name in columns} <= set(self.sites):
             raise ParameterError(
                 f"{self.path.name}: the columns in [layout] must name sites of [sites]. A site without columns may "
@@ -126,6 +116,11 @@ class ModelFile:
             f"{self.path.name}, [layout]: kind must be 'vertical', 'horizontal' or 'complex'."
         )
 
+    def _need_known(
+        self, table: str, names: Iterable[str], known: Sequence[str], *, what: str = "setting"
+    ) -> None:
+        need_known(names, known, what=what, before=f"{self.path.name}, [{table}]: ", kind=ParameterError)
+
     def _needed(self, *names: str) -> list[Any]:
         for name in names:
             if name not in self.model:
@@ -135,11 +130,7 @@ class ModelFile:
     def _rank_options(self) -> dict[str, Any]:
         given = {name: value for name, value in self.model.items() if name != "column"}
         known = ("rank", "share", "domain", "precision")
-        for name in given:
-            if name not in known:
-                raise ParameterError(
-                    f"{self.path.name}, [model]: {unknown_name(name, known, what='setting')}"
-                )
+        self._need_known("model", given, known)
         if "domain" in given:
             given["domain"] = tuple(given["domain"])
         return given

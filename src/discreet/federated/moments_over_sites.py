@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array, Floats, numbers_of
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.parameters import checked
-from discreet.federated.conditional_normal import minus_two_log_likelihood
+from discreet.federated.kinds import numbers
 from discreet.federated.layouts import Layout
-from discreet.federated.messages import MAIN, numbers
+from discreet.federated.messages import MAIN
+from discreet.federated.normal_likelihood import minus_two_log_likelihood
 from discreet.federated.parties import Holder, Party, Transport, as_frame
 from discreet.federated.quantities import Ring, quantity, shaped
 from discreet.federated.secure_sums import sum_over
@@ -156,8 +157,7 @@ def weighted_moments(
 
 def _place(variable: Any, known: list[str]) -> int:
     if isinstance(variable, str):
-        if variable not in known:
-            raise ParameterError(unknown_name(variable, known, what="variable"))
+        need_known([variable], known, what="variable", kind=ParameterError)
         return known.index(variable)
     if not 0 <= int(variable) < len(known):
         raise ParameterError(f"There are {len(known)} variables; {variable} is none of their places.")
@@ -206,7 +206,11 @@ def horizontal_moments(transport: Transport, central: Party, layout: Layout) -> 
     rows, mean = round(float(first[0])), first[1:] / first[0]
     asked = {"kind": "products", "columns": columns, "around": mean.tolist()}
     second = sum_over(transport, central, layout.nodes, asked, size=size * (size + 1) // 2, ring=WIDE)
-    covariance = np.zeros((size, size))
-    covariance[np.triu_indices(size)] = second / rows
-    covariance = covariance + np.triu(covariance, 1).T
-    return rows, mean, covariance
+    return rows, mean, from_upper(second / rows, size)
+
+
+def from_upper(upper: Floats, size: int) -> Floats:
+    """Put a symmetric matrix together from its upper half, row by row."""
+    made = np.zeros((size, size))
+    made[np.triu_indices(size)] = upper
+    return made + np.triu(made, 1).T

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Array, Floats, numbers_of
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.arrays import Array, Floats, Integers, numbers_of
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.federated.leakage import Transcript
 from discreet.federated.masking import Masks
 from discreet.federated.messages import MAIN, Asked, Message, ProtocolError, Reach, Request, Takes
@@ -97,14 +97,15 @@ class Role:
         """Make a message to another party of this run."""
         return Message(self.protocol, self.run, self.party.name, receiver, name, values)
 
-    def both(self, message: Request, other: str) -> tuple[Request, Request] | None:
-        """Keep a message until the other one is there; then return both and forget them."""
+    def both(self, message: Request, names: tuple[str, str]) -> dict[str, Request]:
+        """Keep a message until the other one of two is there; then return both by name and forget them."""
         if message.name in self._waiting:
             raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")
+        other = next(name for name in names if name != message.name)
         if other not in self._waiting:
             self._waiting[message.name] = message
-            return None
-        return message, self._waiting.pop(other)
+            return {}
+        return {message.name: message, other: self._waiting.pop(other)}
 
 
 class Holder(Party):
@@ -254,10 +255,19 @@ def as_frame(data: Any, *, prefix: str = "x", start: int = 0) -> pl.DataFrame:
     return as_frame(Microdata(data))
 
 
+def coded_by(series: pl.Series, code: Callable[[Any], int]) -> Integers:
+    """Number values by a function that is asked once for each different one."""
+    values = series.unique(maintain_order=True)
+    table = pl.DataFrame({"value": values, "code": [code(value) for value in values.to_list()]})
+    joined = series.to_frame("value").join(
+        table, on="value", how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined["code"].to_numpy().astype(np.int64)
+
+
 def _numbers(frame: pl.DataFrame, columns: Sequence[str], owner: str) -> Floats:
     for name in columns:
-        if name not in frame.columns:
-            raise ColumnError(f"At '{owner}': {unknown_name(name, frame.columns)}")
+        need_known([name], frame.columns, before=f"At '{owner}': ")
         series = frame[name]
         if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
             raise ColumnError(f"At '{owner}': '{name}' does not hold numbers. Code it first.")
@@ -270,8 +280,7 @@ def _numbers(frame: pl.DataFrame, columns: Sequence[str], owner: str) -> Floats:
 
 
 def _linked(frame: pl.DataFrame, ids: str, owner: str) -> pl.DataFrame:
-    if ids not in frame.columns:
-        raise ColumnError(f"At '{owner}': {unknown_name(ids, frame.columns)}")
+    need_known([ids], frame.columns, before=f"At '{owner}': ")
     if frame[ids].null_count() or frame[ids].n_unique() != frame.height:
         raise InputError(
             f"At '{owner}': '{ids}' does not tell the rows apart (missing or repeated). Rows must link one to one."

@@ -6,6 +6,7 @@ the very request that it is computed from. Sums are taken on a ring (`Ring`), wh
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,20 +16,9 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import ParameterError
+from discreet.federated.kinds import Field, one_of, optional, text, texts, whole
 from discreet.federated.masking import Masks, stretched
-from discreet.federated.messages import (
-    MAIN,
-    Asked,
-    Field,
-    ProtocolError,
-    fitting,
-    one_of,
-    optional,
-    text,
-    texts,
-    used,
-    whole,
-)
+from discreet.federated.messages import MAIN, Asked, ProtocolError, fitting, used
 from discreet.federated.parties import Holder
 
 Computed = Callable[[Holder, Mapping[str, Any]], Array]
@@ -160,19 +150,15 @@ class Ring:
 
         ``silently`` lets them run over: a refusal would tell on which side of a limit one party's number lies.
         """
-        if silently:
-            return self.words([round(math.ldexp(float(value), self.frac)) for value in values])
         limit = math.ldexp(1.0, self.bits - self.frac - 1)
-        if values.size and float(np.abs(values).max()) * parties >= limit:
+        if not silently and values.size and float(np.abs(values).max()) * parties >= limit:
             raise ParameterError(
                 f"A value is too large for a ring of {self.bits} bits with {self.frac} behind the point. Raise "
                 "ring_bits, or lower frac_bits."
             )
-        return (
-            self.words([round(math.ldexp(float(value), self.frac)) for value in values])
-            if self.bits > 64
-            else (np.rint(np.ldexp(values, self.frac)).astype(np.int64).astype(np.uint64) & self._mask)
-        )
+        if silently or self.bits > 64:
+            return self.words([round(math.ldexp(float(value), self.frac)) for value in values])
+        return np.rint(np.ldexp(values, self.frac)).astype(np.int64).astype(np.uint64) & self._mask
 
     def decode(self, words: Array) -> Floats:
         """Read numbers off the ring; the upper half is negative."""
@@ -219,17 +205,14 @@ class Ring:
     def from_wire(self, given: Any, size: int) -> Array:
         """Read words from a message, refusing another number of them."""
         if self.bits <= 64:
-            fits = isinstance(given, np.ndarray) and given.shape == (size,) and given.dtype == np.uint64
-            if not fits:
-                raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
-            return np.asarray(given) & self._mask
-        try:
-            values = [int(text, 16) for text in given]
-        except (TypeError, ValueError):
-            values = []
-        if len(values) != size:
-            raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
-        return self.words(values)
+            if isinstance(given, np.ndarray) and given.shape == (size,) and given.dtype == np.uint64:
+                return np.asarray(given) & self._mask
+        else:
+            with contextlib.suppress(TypeError, ValueError):
+                values = [int(text, 16) for text in given]
+                if len(values) == size:
+                    return self.words(values)
+        raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
 
     @property
     def _mask(self) -> np.uint64:

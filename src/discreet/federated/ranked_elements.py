@@ -17,9 +17,9 @@ import numpy as np
 from discreet.core.arrays import Floats, numbers_of
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
-from discreet.federated.masking import Masks
+from discreet.federated.masking import Masks, child_seed
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import Transport, by_party
 
@@ -85,7 +85,7 @@ def ranked_element(
 
             found, rounds = grid.value(mpyc_rank(grid.places(lists), rank, grid.size)), grid.size.bit_length()
         else:
-            found, rounds = _by_bisection(grid, lists, rank, transport, Masks(_child(seed)))
+            found, rounds = _by_bisection(grid, lists, rank, transport, Masks(child_seed(seed, "shares")))
     return Answer(_plain(found), transport.transcript, _told(rounds, backend, seed, transport))
 
 
@@ -311,10 +311,6 @@ def _sorted_lists(parties: Any) -> dict[str, Floats]:
 
 def _padded(values: Floats, size: int) -> Floats:
     return np.concatenate([values[:size], np.full(max(0, size - len(values)), np.inf)])
-
-
-def _child(seed: Seed) -> Seed:
-    return None if seed is None else int(generator(seed, "shares").integers(2**62))
 
 
 def _plain(value: float) -> float | int:

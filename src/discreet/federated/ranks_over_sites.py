@@ -18,27 +18,15 @@ import polars as pl
 
 from discreet.core.arrays import Array
 from discreet.core.constraints import Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.wording import shown
 from discreet.federated.counts_over_sites import rows_of
+from discreet.federated.kinds import number, optional, or_none, text, texts, whole
+from discreet.federated.layouts import coordinated
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
-from discreet.federated.masking import Masks
-from discreet.federated.messages import (
-    MAIN,
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    number,
-    optional,
-    or_none,
-    rows_asked,
-    text,
-    texts,
-    whole,
-)
+from discreet.federated.messages import MAIN, Message, ProtocolError, Request, Takes, rows_asked
 from discreet.federated.mpyc_backend import MpycParty, free_ports
 from discreet.federated.parties import Holder, Party, Role, Transport, plays
 from discreet.federated.quantities import Ring, quantity
@@ -73,10 +61,7 @@ class RankOverSites:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it, ready for JSON."""
-        return {
-            "column": self.column, "value": self.value, "rank": self.rank, "values": self.values,
-            "rounds": self.rounds, "leakage": self.leakage.to_dict(),
-        }  # fmt: skip
+        return {**vars(self), "leakage": self.leakage.to_dict()}
 
     def __str__(self) -> str:
         return f"{self.column}: value {shown(self.value)} has rank {shown(self.rank)} of {shown(self.values)}"
@@ -123,9 +108,7 @@ def rank_over_sites(
         raise ParameterError("Give a rank, or the share of values that lie at or below: one of the two.")
     grid = Grid.between(domain, precision)
     layout = rows_of(sites, [column], seed)
-    central = Party("coordinator", Masks(seed))
-    carrier = transport or Transport(layout.holders.values())
-    carrier.join(central)
+    carrier, central = coordinated(layout, transport, seed)
     if backend == "mpyc":
         place, found_rank, many = mpyc_rank_over(carrier, central, layout.nodes, column, grid, rank, share)
         told = _told(grid.size.bit_length(), carrier, seed, (), mpyc=len(layout.nodes) + 1)
@@ -150,14 +133,8 @@ def rank_over_sites(
         elif many - above < wanted:
             low = middle + 1
         else:
-            return RankOverSites(
-                column,
-                float(grid.value(middle)),
-                wanted,
-                many,
-                rounds,
-                _told(rounds, carrier, seed, layout.nodes),
-            )
+            told = _told(rounds, carrier, seed, layout.nodes)
+            return RankOverSites(column, float(grid.value(middle)), wanted, many, rounds, told)
     raise ProtocolError("The counts of the sites contradict each other. The run was ended.")
 
 
@@ -242,8 +219,7 @@ class Asking(Role):
 def numbers_at(holder: Any, name: str, block: str) -> Any:
     """Return the numbers that a holder has in a column, without gaps."""
     frame = holder.frame(block)
-    if name not in frame.columns:
-        raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
+    need_known([name], frame.columns, before=f"At '{holder.name}': ")
     if not frame[name].dtype.is_numeric():
         raise ColumnError(f"At '{holder.name}': '{name}' does not hold numbers.")
     return frame[name].drop_nulls().cast(pl.Float64).drop_nans().to_numpy()

@@ -17,10 +17,11 @@ from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.federated.fits import Fit
+from discreet.federated.kinds import numbers
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
-from discreet.federated.messages import MAIN, numbers
-from discreet.federated.moments_over_sites import WIDE
+from discreet.federated.messages import MAIN
+from discreet.federated.moments_over_sites import WIDE, from_upper
 from discreet.federated.parties import Holder, Party, Transport, as_frame
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
@@ -130,12 +131,7 @@ def _over_sites(  # noqa: PLR0917
     carrier = transport or Transport(layout.holders.values())
     if central.name not in carrier.names:
         carrier.join(central)
-    asked = {
-        "kind": "scores",
-        "columns": list(layout.variables),
-        **{name: one.tolist() for name, one in law.items()},
-    }
+    plain_law = {name: one.tolist() for name, one in law.items()}
+    asked = {"kind": "scores", "columns": list(layout.variables), **plain_law}
     found = sum_over(carrier, central, layout.nodes, asked, size=size * (size + 1) // 2, ring=WIDE, seed=seed)
-    middle = np.zeros((size, size))
-    middle[np.triu_indices(size)] = found
-    return middle + np.triu(middle, 1).T
+    return from_upper(found, size)

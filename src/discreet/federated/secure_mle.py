@@ -6,32 +6,32 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Array, Floats
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed
 from discreet.federated import moments_over_sites as sums
-from discreet.federated.conditional_normal import (
+from discreet.federated.layouts import Group, laid_out
+from discreet.federated.leakage import Leakage, Transcript
+from discreet.federated.likelihood_leakage import account
+from discreet.federated.masking import Masks, NoMasks, child_seed
+from discreet.federated.messages import ProtocolError
+from discreet.federated.normal_likelihood import (
     Conditional,
     checked_law,
     conditionals,
     from_moments,
     minus_two_log_likelihood,
 )
-from discreet.federated.layouts import Group, laid_out
-from discreet.federated.leakage import Leakage, Transcript
-from discreet.federated.likelihood_leakage import account
-from discreet.federated.masking import Masks, NoMasks
-from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Party, Transport
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.shared_product import joint_moments
@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 
 CENTRAL = "coordinator"
 _MOST_NOISE = 1_000.0
-_ROUNDING = (
-    2e-15  # largest measured error: this times the root of the values, noise squared, by the least eigenvalue
-)
+# The largest measured error: this times the root of the values, noise squared, by the least eigenvalue.
+_ROUNDING = 2e-15
 _MOST_EVALUATIONS = 100_000
 _NO_MATTER = 2e-6  # rounding of an evaluation that moves no estimate by a thousandth of its standard error
 
@@ -105,18 +104,12 @@ class SecureMLE:
         seed: Seed = None,
     ) -> None:  # fmt: skip
         self.layout = laid_out(layout, seed=seed)
-        self.mode, self.margin, self.optimizer, self.tol, self.chunk_rows = (
-            mode,
-            margin,
-            optimizer,
-            tol,
-            chunk_rows,
-        )
+        self.mode, self.margin, self.optimizer = mode, margin, optimizer
+        self.tol, self.chunk_rows = tol, chunk_rows
         self.max_evaluations, self.noise_scale = max_evaluations, noise_scale
         self.evaluations = 0
         self._asked_scale, self._seed = noise_scale, seed
-        child = None if seed is None else int(generator(seed, CENTRAL).integers(2**62))
-        self.central = Party(CENTRAL, NoMasks(0) if mode == "plain" else Masks(child))
+        self.central = Party(CENTRAL, NoMasks(0) if mode == "plain" else Masks(child_seed(seed, CENTRAL)))
         self.transport = transport or Transport(self.layout.holders.values(), keep=keep)
         self.transport.join(self.central)
         if mode == "plain":
@@ -313,7 +306,9 @@ class SecureMLE:
         if self._made is not None:
             next(self._made, None)
         if self.layout.kind == "horizontal":
-            return self._horizontal(mu, sigma)
+            law = {"mu": mu.tolist(), "sigma": sigma.tolist()}
+            asked = {"kind": "likelihood", "columns": list(self.variables), **law}
+            return self._sum(self.layout.nodes, asked)
         if self.layout.kind == "vertical":
             return self._group(
                 0, mu[orders[0]], sigma[np.ix_(orders[0], orders[0])], parts[0], keep_total=False
@@ -345,31 +340,21 @@ class SecureMLE:
             )
         return 0.0 if keep_total else float(run.result or 0.0)
 
-    def _horizontal(self, mu: Floats, sigma: Floats) -> float:
-        asked = {
-            "kind": "likelihood",
-            "columns": list(self.variables),
-            "mu": mu.tolist(),
-            "sigma": sigma.tolist(),
-        }
-        found = sum_over(
-            self.transport, self.central, self.layout.nodes, asked, size=1, ring=RING, seed=self._seed
-        )
-        return float(found[0])
-
     def _summed(self) -> float:
         firsts = list(dict.fromkeys(run.nodes[0] for run in self._runs))
-        keys = [f"{run.run} {self.evaluations}" for run in self._runs]
         own = RING.words([sum(run.correction - run.last_mask for run in self._runs)])
         if len(firsts) < 2:
             raise ParameterError(
                 "Every group of rows begins with the same holder, so that its totals would show. Let groups begin with "
                 "different holders."
             )
-        asked = {"kind": "held-totals", "keys": keys}
+        asked = {"kind": "held-totals", "keys": [f"{run.run} {self.evaluations}" for run in self._runs]}
+        return self._sum(firsts, asked, own)
+
+    def _sum(self, nodes: Sequence[str], asked: Mapping[str, Any], own: Array | None = None) -> float:
         found = sum_over(
-            self.transport, self.central, firsts, asked, size=1, ring=RING, own=own, seed=self._seed
-        )  # fmt: skip
+            self.transport, self.central, nodes, asked, size=1, ring=RING, own=own, seed=self._seed
+        )
         return float(found[0])
 
     def _pooled(self, found: list[tuple[int, Floats, Floats, Group]]) -> tuple[int, Floats, Floats]:

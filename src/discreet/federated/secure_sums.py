@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -20,23 +21,10 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.federated.kinds import floats, lists, mapping, number, numbers_or_words, one_of, whole
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note, told_by_subsets
-from discreet.federated.masking import Masks
-from discreet.federated.messages import (
-    COORDINATOR,
-    Asked,
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    floats,
-    lists,
-    mapping,
-    number,
-    numbers_or_words,
-    one_of,
-    whole,
-)
+from discreet.federated.masking import Masks, child_seed
+from discreet.federated.messages import COORDINATOR, Asked, Message, ProtocolError, Request, Takes
 from discreet.federated.parties import Holder, Party, Role, Transport, by_party, plays
 from discreet.federated.quantities import Ring, asked_of, contributed
 
@@ -170,10 +158,7 @@ class Starting(Adding):
         self.found[at] = plan.taken(plan.read_sum(message.values), self.masks[at])
         if len(self.found) < len(plan.orders):
             return []
-        total = self.found[0]
-        for at in range(1, len(plan.orders)):
-            total = plan.added(total, self.found[at])
-        self.result = plan.number(total)
+        self.result = plan.number(reduce(plan.added, (self.found[at] for at in range(len(plan.orders)))))
         if not self.announce:
             return []
         return [self.send(name, "sum", sum=self.result) for name in plan.orders[0][1:]]
@@ -217,15 +202,10 @@ class _Plan:
 
     def shares(self, values: Array, masks: Masks, *, silently: bool = False) -> list[Array]:
         """Split a value into random shares, one for each round."""
-        rounds = len(self.orders)
         on_ring = self.kind == "gaussian" or values.dtype == object
         whole: Array = values if on_ring else self.ring.encode(values, len(self.orders[0]), silently=silently)
-        made: list[Array] = []
-        for _ in range(rounds - 1):
-            share = self.mask(masks)
-            made.append(share)
-            whole = self.taken(whole, share)
-        return [*made, whole]
+        made = [self.mask(masks) for _ in self.orders[1:]]
+        return [*made, reduce(self.taken, made, whole)]
 
     def mask(self, masks: Masks) -> Array:
         if self.kind == "gaussian":
@@ -340,11 +320,11 @@ def secure_sum(
         total = mpyc_sum([one.reshape(-1) for one in arrays.values()], frac_bits=frac_bits).reshape(shape)
         return Answer(_plain(total), Transport().transcript, _told(list(arrays), 1, seed, mpyc=True))
     parties: list[Party] = [
-        Holder(name, pl.DataFrame({"value": one.reshape(-1)}), masks=Masks(_child(seed, name)))
+        Holder(name, pl.DataFrame({"value": one.reshape(-1)}), masks=Masks(child_seed(seed, name)))
         for name, one in arrays.items()
     ]
     if coordinator:
-        parties.insert(0, Party("coordinator", Masks(_child(seed, "coordinator"))))
+        parties.insert(0, Party(COORDINATOR, Masks(child_seed(seed, COORDINATOR))))
     transport = Transport(parties, keep=keep)
     size = int(np.prod(shape, dtype=int))
     scale = (
@@ -357,7 +337,8 @@ def secure_sum(
         mask=mask, scale=scale, ring=Ring(ring_bits, frac_bits), announce=True, seed=seed,
     )  # fmt: skip
     account = _told([party.name for party in parties], rounds, seed, blurred=mask == "gaussian")
-    return Answer(_plain(found.reshape(shape)), transport.transcript, _with(account, transport))
+    account = replace(account, transcript=transport.transcript)
+    return Answer(_plain(found.reshape(shape)), transport.transcript, account)
 
 
 def _told(names: list[str], rounds: int, seed: Seed, *, blurred: bool = False, mpyc: bool = False) -> Leakage:
@@ -386,14 +367,10 @@ def _told(names: list[str], rounds: int, seed: Seed, *, blurred: bool = False, m
     )
 
 
-def _with(account: Leakage, transport: Transport) -> Leakage:
-    return replace(account, transcript=transport.transcript)
-
-
 def _orders(starter: str, others: list[str], rounds: int, seed: Seed) -> list[list[str]]:
     """Lay the orders in which a sum goes round, with other neighbors in each round as far as there are any."""
     orders = [[starter, *others]]
-    mixed = generator(None if seed is None else _child(seed, "orders"))
+    mixed = generator(child_seed(seed, "orders"))
     for at in range(1, rounds):
         step = 1 + at % max(1, len(others) - 1)
         if math.gcd(step, len(others)) == 1:
@@ -401,10 +378,6 @@ def _orders(starter: str, others: list[str], rounds: int, seed: Seed) -> list[li
         else:
             orders.append([starter, *(others[place] for place in mixed.permutation(len(others)))])
     return orders
-
-
-def _child(seed: Seed, name: str) -> Seed:
-    return None if seed is None else int(generator(seed, name).integers(2**62))
 
 
 def _same_shape(arrays: Mapping[str, Array]) -> tuple[int, ...]:

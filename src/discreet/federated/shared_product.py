@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.errors import InputError, ParameterError
+from discreet.federated.kinds import flag, floats, lists, optional, text, texts, whole, words
 from discreet.federated.messages import (
     ALONE,
     COORDINATOR,
@@ -27,16 +28,8 @@ from discreet.federated.messages import (
     ProtocolError,
     Request,
     Takes,
-    flag,
-    floats,
-    lists,
-    optional,
     rows_asked,
-    text,
-    texts,
     used,
-    whole,
-    words,
 )
 from discreet.federated.parties import Party, Role, Transport, plays
 

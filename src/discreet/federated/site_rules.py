@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.errors import InputError, ParameterError, need_known
 from discreet.core.files.atomic import replacing
 from discreet.core.files.untrusted import read_toml
 from discreet.dp.calibration import checked_epsilon
@@ -125,9 +125,7 @@ class SiteFile:
         given = read_toml(place, "site")
         known = {"name", "data", "ids", "listen", "tls", "seal", "peers", "allow", "state", "log", "reading",
                  "ledger"}  # fmt: skip
-        for name in given:
-            if name not in known:
-                raise ParameterError(f"{place.name}: {unknown_name(name, sorted(known), what='setting')}")
+        need_known(given, sorted(known), what="setting", before=f"{place.name}: ", kind=ParameterError)
         try:
             host, _, port = str(given.get("listen", "127.0.0.1:8443")).rpartition(":")
             tls = given["tls"]
@@ -169,20 +167,18 @@ def _check_peers(site: SiteFile, file: str) -> None:
         raise ParameterError(
             f"{file}, [peers]: two sites have the same key, so that they are one. Enter it once."
         )
-    for name in site.allowed.dealers:
-        if name != COORDINATOR and name not in site.peers:
-            known = [*site.peers, COORDINATOR]
-            raise ParameterError(f"{file}, [allow]: {unknown_name(name, known, what='dealer')}")
+    dealers = [*site.peers, COORDINATOR]
+    _need_known(f"{file}, [allow]", site.allowed.dealers, dealers, "dealer")
+
+
+def _need_known(where: str, names: Iterable[str], known: Iterable[str], what: str) -> None:
+    need_known(names, known, what=what, before=f"{where}: ", kind=ParameterError)
 
 
 def _budget(given: dict[str, Any], file: str) -> float | None:
     if not given:
         return None
-    for name in given:
-        if name not in ("epsilon", "file"):
-            raise ParameterError(
-                f"{file}, [ledger]: {unknown_name(name, ['epsilon', 'file'], what='setting')}"
-            )
+    _need_known(f"{file}, [ledger]", given, ["epsilon", "file"], "setting")
     if "epsilon" not in given:
         raise ParameterError(
             f"{file}, [ledger] must name epsilon: what all answers with noise may cost together."
@@ -200,8 +196,7 @@ def limit_of(name: str, text: str) -> Any:
     (2, ['coordinator'], True)
     """
     kinds: dict[str, str] = dict(Allowed.__annotations__)
-    if name not in kinds:
-        raise ParameterError(unknown_name(name, list(kinds), what="limit"))
+    need_known([name], kinds, what="limit", kind=ParameterError)
     if kinds[name].startswith("tuple"):
         return text.split(",")
     try:
@@ -214,8 +209,7 @@ def _allowed(given: dict[str, Any], file: str) -> Allowed:
     kinds: dict[str, str] = dict(Allowed.__annotations__)
     made: dict[str, Any] = {}
     for name, value in given.items():
-        if name not in kinds:
-            raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(kinds), what='setting')}")
+        _need_known(f"{file}, [allow]", [name], kinds, "setting")
         if kinds[name].startswith("tuple"):
             if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
                 raise ParameterError(f"{file}, [allow]: {name} must be a list of texts.")
@@ -231,12 +225,8 @@ def _allowed(given: dict[str, Any], file: str) -> Allowed:
     for name in ("analysts", "columns", "protocols"):
         if name not in made:
             raise ParameterError(f"{file}, [allow] must name {name}: nothing is allowed that is not named.")
-    for name in made["protocols"]:
-        if name not in PROTOCOLS:
-            raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(PROTOCOLS), what='protocol')}")
-    for name in made.get("quantities", ()):
-        if name not in QUANTITIES:
-            raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(QUANTITIES), what='quantity')}")
+    _need_known(f"{file}, [allow]", made["protocols"], PROTOCOLS, "protocol")
+    _need_known(f"{file}, [allow]", made.get("quantities", ()), QUANTITIES, "quantity")
     return Allowed(**made)
 
 

@@ -128,13 +128,8 @@ class Site:
 
     def note(self, what: str, who: str, why: str, **more: Any) -> None:
         """Write a line into the log."""
-        line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "what": what,
-            "who": who,
-            "why": why,
-            **more,
-        }
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = {"time": now, "what": what, "who": who, "why": why, **more}
         try:
             with self.file.log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")

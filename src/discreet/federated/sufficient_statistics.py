@@ -13,6 +13,7 @@ transfer.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
@@ -24,18 +25,10 @@ from discreet.core.constraints import AtLeast
 from discreet.core.errors import DiscreetWarning, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
+from discreet.federated.kinds import flag, floats, texts
 from discreet.federated.leakage import Answer, Leakage, Learned, seeded_note
-from discreet.federated.masking import Masks
-from discreet.federated.messages import (
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    flag,
-    floats,
-    rows_asked,
-    texts,
-)
+from discreet.federated.masking import Masks, child_seed
+from discreet.federated.messages import Message, ProtocolError, Request, Takes, rows_asked
 from discreet.federated.parties import Holder, Party, Role, Transport, as_frame, by_party, plays
 
 _MOST_ENTRIES = 200_000_000
@@ -149,11 +142,7 @@ def secure_matrix_product(
     ([[4.0], [5.0]], [2, 3])
     """
     parties = [
-        Holder(
-            name,
-            as_frame(data),
-            masks=Masks(None if seed is None else int(generator(seed, name).integers(2**62))),
-        )
+        Holder(name, as_frame(data), masks=Masks(child_seed(seed, name)))
         for name, data in (("party 1", X1), ("party 2", X2))
     ]
     first, second = parties
@@ -223,8 +212,6 @@ def checked_directions(own: Floats, second: int, asked: int | None) -> int:
             "more than party 2), or take federated.secure_covariance, which multiplies secret shares."
         )
     if directions == rows - rank:
-        import warnings
-
         warnings.warn(
             "a is as large as it can be: party 2 learns the whole space that the columns of party 1 span.",
             DiscreetWarning,
@@ -300,18 +287,14 @@ class _Choosing(Role):
         ]
 
     def on_chosen(self, message: Request) -> list[Message]:
-        return self._added(self.both(message, "rest"))
-
-    def on_rest(self, message: Request) -> list[Message]:
-        return self._added(self.both(message, "chosen"))
-
-    def _added(self, both: tuple[Request, Request] | None) -> list[Message]:
-        if both is None:
+        found = self.both(message, ("chosen", "rest"))
+        if not found:
             return []
-        found = {message.name: message for message in both}
         part = found["chosen"].array("chosen", (None, None)).sum(axis=0)
         self.total = part + found["rest"].array("rest", part.shape)
         return [self.send("party 2", "total", total=self.total)]
+
+    on_rest = on_chosen
 
 
 class _Offering(Role):
@@ -353,18 +336,14 @@ class _Transferring(Role):
     }
 
     def on_choices(self, message: Request) -> list[Message]:
-        return self._handed(self.both(message, "offers"))
-
-    def on_offers(self, message: Request) -> list[Message]:
-        return self._handed(self.both(message, "choices"))
-
-    def _handed(self, both: tuple[Request, Request] | None) -> list[Message]:
-        if both is None:
+        found = self.both(message, ("choices", "offers"))
+        if not found:
             return []
-        found = {message.name: message for message in both}
         offers = found["offers"].array("offers", (None, None, None))
         choices = found["choices"].array("choices", (len(offers),))
         return [self.send("party 1", "chosen", chosen=offers[np.arange(len(offers)), choices])]
+
+    on_offers = on_choices
 
 
 @checked
@@ -402,7 +381,8 @@ def secure_sufficient_statistics(
     >>> round(float(answer.value[0]), 6)
     32.0
     """
-    one, two = (_matrix(data, name) for data, name in ((X1, "party 1"), (X2, "party 2")))
+    holders = [Holder(name, as_frame(data)) for name, data in (("party 1", X1), ("party 2", X2))]
+    one, two = (holder.matrix(holder.frame().columns) for holder in holders)
     check_rows([len(one), len(two)])
     rng = generator(seed, "decoys")
     drawn = (decoy_sampler or _rows_at_random)(one, len(one) * (s - 1), rng)
@@ -411,7 +391,7 @@ def secure_sufficient_statistics(
     candidates = np.empty((len(one), s, one.shape[1]))
     candidates[np.arange(s)[None, :] != true[:, None]] = decoys.reshape(-1, one.shape[1])
     candidates[np.arange(len(one)), true] = one
-    masks = Masks(None if seed is None else int(generator(seed, "offsets").integers(2**62)))
+    masks = Masks(child_seed(seed, "offsets"))
     parties = [Party("party 1"), Party("party 2", masks), Party(TRANSFER)]
     transport = Transport(parties, keep=keep)
     run = transport.new_run()
@@ -434,11 +414,6 @@ def secure_sufficient_statistics(
         transcript=transport.transcript,
     )  # fmt: skip
     return Answer(choosing.total, transport.transcript, account)
-
-
-def _matrix(data: Any, name: str) -> Floats:
-    frame = as_frame(data)
-    return Holder(name, frame).matrix(frame.columns)
 
 
 def _rows_at_random(own: Floats, size: int, rng: np.random.Generator) -> Floats:

@@ -122,7 +122,10 @@ class _Authority:
     def issued(self, name: str) -> tuple[bytes, bytes]:
         key = _new_key()
         certificate = _signed(name, key.public_key(), self.name, self.key, self.days, authority=False)
-        return _pem(certificate), _key_pem(key)
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return _pem(certificate), bytes(private)
 
 
 def _new_key() -> Any:
@@ -169,9 +172,3 @@ def _pem(certificate: Any) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return bytes(certificate.public_bytes(Encoding.PEM))
-
-
-def _key_pem(key: Any) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    return bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

@@ -21,24 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
+from discreet.federated.kinds import floats, hexadecimal, optional, text, texts, whole
 from discreet.federated.likelihood_steps import STEP, Step, Turns
-from discreet.federated.messages import (
-    ALONE,
-    Asked,
-    Message,
-    ProtocolError,
-    Request,
-    Takes,
-    floats,
-    hexadecimal,
-    optional,
-    rows_asked,
-    text,
-    texts,
-    used,
-    whole,
-)
+from discreet.federated.messages import ALONE, Asked, Message, ProtocolError, Request, Takes, rows_asked, used
+from discreet.federated.normal_likelihood import LOG_2_PI, Conditional, lower_factor, minus_two_log_likelihood
 from discreet.federated.parties import HeldTotal, Holder, Role, plays
 from discreet.federated.quantities import Ring, quantity
 
@@ -175,18 +161,11 @@ class Node(Role):
         residual = self._own(message, step) - message.array("mean", (step.rows, step.width))
         return self._passed_on(message, step, residual, self.total, None, np.zeros(step.width))
 
-    def on_masks(self, message: Request) -> list[Message]:
-        """Wait for what the coordinator sends beside the masks of the holder before."""
-        return self._next(self.both(message, "conditional"))
-
     def on_conditional(self, message: Request) -> list[Message]:
-        """Wait for the masks of the holder before."""
-        return self._next(self.both(message, "masks"))
-
-    def _next(self, both: tuple[Request, Request] | None) -> list[Message]:
-        if both is None:
+        """Go on once the coordinator's message and the masks of the holder before are both there."""
+        found = self.both(message, ("conditional", "masks"))
+        if not found:
             return []
-        found = {message.name: message for message in both}
         central, before = found["conditional"], found["masks"]
         step = Step.read(central)
         told = Step.read(before, place=step.place)
@@ -211,14 +190,14 @@ class Node(Role):
         residual = self._own(central, step) - mean[:, : step.width]
         return self._passed_on(central, step, residual, total, mean[:, step.width :], hidden)
 
+    on_masks = on_conditional
+
     def _passed_on(  # noqa: PLR0917
         self, message: Request, step: Step, residual: Floats, total: int, later: Floats | None, hidden: Floats
     ) -> list[Message]:
         covariance = message.array("covariance", (step.width, step.width))
-        try:
-            np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError as error:
-            raise ProtocolError("The covariance that was sent is not positive definite.") from error
+        if lower_factor(covariance) is None:
+            raise ProtocolError("The covariance that was sent is not positive definite.")
         inverse = np.linalg.inv(covariance)
         inverse = (inverse + inverse.T) / 2
         r, q = self._drawn(step, inverse, hidden[: step.width], message.asked.columns)
@@ -416,17 +395,8 @@ class Coordinator(Role):
     def alone(self, number: int, mu: Floats, sigma: Floats) -> list[Message]:
         """Ask the one holder of a group for its total."""
         self.correction, self.last_mask, self.finished, self.keep_total = 0, 0, False, True
-        return [
-            self.send(
-                self.nodes[0],
-                "alone",
-                mu=mu,
-                sigma=sigma,
-                columns=self.columns[0],
-                block=self.block,
-                evaluation=number,
-            )
-        ]
+        own = {"columns": self.columns[0], "block": self.block, "evaluation": number}
+        return [self.send(self.nodes[0], "alone", mu=mu, sigma=sigma, **own)]
 
     def on_chunk(self, message: Request) -> list[Message]:
         """Go on with the next rows."""
@@ -446,16 +416,12 @@ class Coordinator(Role):
         return [len(own) for own in self.columns]
 
     def _to(self, place: int, name: str, **values: Any) -> Message:
-        step = {
-            "nodes": self.nodes, "widths": self._widths, "place": place, "start": self.chunk * self.chunk_rows,
-            "rows": self.size, "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.number,
-            "block": self.block, "coordinator": self.party.name, "keep_total": self.keep_total,
-            "scales": [float(one) for one in self.scales],
-        }  # fmt: skip
-        return self.send(
-            self.nodes[place], name, **step, columns=self.columns[place], covariance=self.parts[place].covariance,
-            **values,
+        step = Step(
+            self.nodes, self._widths, place, self.chunk * self.chunk_rows, self.size, self.chunk, self.chunks,
+            self.number, self.block, self.party.name, self.keep_total, self.scales, self.run,
         )  # fmt: skip
+        values |= {"columns": self.columns[place], "covariance": self.parts[place].covariance}
+        return self.send(self.nodes[place], name, **step.described(), **values)
 
 
 def _hex(total: int) -> str:

@@ -127,9 +127,7 @@ class Hierarchy(ABC):
 
     @staticmethod
     def breaks(
-        breaks: Sequence[Sequence[float]],
-        labels: Sequence[Sequence[str]] | None = None,
-        closed: str = "left",
+        breaks: Sequence[Sequence[float]], labels: Sequence[Sequence[str]] | None = None, closed: str = "left"
     ) -> Hierarchy:
         """Cut numbers at given points, one list a level, each list part of the one before.
 

@@ -336,15 +336,12 @@ def _by_place(values: pl.Series, least: int, most: int, label: Callable[[pl.Seri
     return labels.gather(pl.Series(at).gather(places))
 
 
-def _beyond_arrays(value: Any) -> bool:
-    return isinstance(value, int) and abs(value) >= 2**64
-
-
 def canonical_scalar(value: Any) -> str:
     """Write one label of a tree or of a row as text, the way `canonical_text` would."""
     if isinstance(value, str):
         return value
-    if isinstance(value, (bool, int, float, datetime.date)) and not _beyond_arrays(value):
+    beyond_arrays = isinstance(value, int) and abs(value) >= 2**64
+    if isinstance(value, (bool, int, float, datetime.date)) and not beyond_arrays:
         text = canonical_text(pl.Series([value])).item()
         if text is not None and text != "NaN":
             return str(text)

@@ -88,17 +88,8 @@ class Dialect:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for the record: what a report shows about how the file was read."""
-        return {
-            "format": "csv",
-            "separator": self.separator,
-            "decimal": self.decimal,
-            "encoding": self.encoding,
-            "missing": list(self.missing),
-            "compressed": self.compressed,
-            "padded": self.padded,
-            "newline": self.newline,
-            "detected": list(self.detected),
-        }
+        told = {"format": "csv", **vars(self), "missing": list(self.missing), "detected": list(self.detected)}
+        return {name: value for name, value in told.items() if name != "lines_first"}
 
 
 def detect(
@@ -149,9 +140,7 @@ def detect(
         raise ParameterError(
             f"The decimal mark and the separator cannot both be '{separator}'. Give another one."
         )
-    tokens = (
-        MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
-    )
+    tokens = missing_tokens(missing)
     if not all(isinstance(token, str) for token in tokens):
         raise ParameterError(
             "The missing tokens must be texts as they stand in the file, e.g. missing=['-8']."
@@ -168,6 +157,11 @@ def detect(
         lines_first=lines,
     )
     return dialect, _header(text, dialect, path)
+
+
+def missing_tokens(missing: str | Sequence[str] | None) -> tuple[str, ...]:
+    """List the texts that stand for a missing value: those that were named, else the usual ones."""
+    return MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
 
 
 def opened(path: Path, *, compressed: bool) -> BinaryIO:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.core.errors import InputError, load_extra, unknown_name
+from discreet.core.errors import InputError, load_extra, need_known, unknown_name
+from discreet.engine.frames import quoted
 from discreet.io.naming import Address, require_file
 from discreet.io.sql import is_table_name, need_query, only_reading
 
@@ -49,7 +50,6 @@ def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any
 def write_duckdb(frame: Any, address: Address, *, table: str, overwrite: bool) -> None:
     """Write a Polars frame as a table, in one transaction: the table is there whole or not at all."""
     duckdb = load_extra("duckdb", extra="duckdb", purpose="Writing DuckDB")
-    quoted = '"' + table.replace('"', '""') + '"'
     try:
         with duckdb.connect(str(address.file)) as connection:
             known = {
@@ -62,7 +62,7 @@ def write_duckdb(frame: Any, address: Address, *, table: str, overwrite: bool) -
                 )
             connection.register("discreet_source", frame.to_arrow())
             connection.execute("BEGIN")
-            connection.execute(f"CREATE OR REPLACE TABLE {quoted} AS SELECT * FROM discreet_source")
+            connection.execute(f"CREATE OR REPLACE TABLE {quoted(table)} AS SELECT * FROM discreet_source")
             connection.execute("COMMIT")
     except duckdb.Error as error:
         raise InputError(
@@ -85,9 +85,8 @@ def _select(connection: Any, query: str, address: Address) -> str:
     if not is_table_name(query):
         return _only_select(connection, query, known, address)
     *schema, table = query.split(".")
-    if table not in known:
-        raise InputError(f"{unknown_name(table, known, what='table')} The database is {address.shown}.")
-    return "SELECT * FROM " + ".".join('"' + part.replace('"', '""') + '"' for part in [*schema, table])
+    need_known([table], known, what="table", after=f" The database is {address.shown}.", kind=InputError)
+    return "SELECT * FROM " + ".".join(map(quoted, [*schema, table]))
 
 
 def _only_select(connection: Any, query: str, tables: Sequence[str], address: Address) -> str:

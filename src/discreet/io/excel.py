@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, unknown_name
+from discreet.core.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, need_known
 from discreet.core.files.untrusted import check_archive
 from discreet.io.column_types import dates_of, kinds_of, parsed, question_of_order, typed, wanted_dates
-from discreet.io.dialect import MISSING_TOKENS
+from discreet.io.dialect import missing_tokens
 
 _MOST_ROWS = 1_048_575
 
@@ -53,9 +53,7 @@ def read_excel(
         raise InputError(
             f"The sheet '{chosen}' of '{path.name}' has no records. Name another sheet with sheet=."
         )
-    tokens = list(
-        MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
-    )
+    tokens = list(missing_tokens(missing))
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     frame = frame.with_columns(pl.when(~pl.col(texts).is_in(tokens)).then(pl.col(texts)))
     # A number column with a "NA" in it comes as text; judge it by what is left.
@@ -128,8 +126,7 @@ def _sheet(sheets: list[str], wanted: str | int | None, path: Path) -> str:
         if not 1 <= wanted <= len(sheets):
             raise InputError(f"'{path.name}' has {len(sheets)} sheets; sheet={wanted} is not one of them.")
         return sheets[wanted - 1]
-    if wanted not in sheets:
-        raise InputError(f"{unknown_name(wanted, sheets, what='sheet')} The workbook is '{path.name}'.")
+    need_known([wanted], sheets, what="sheet", after=f" The workbook is '{path.name}'.", kind=InputError)
     return wanted
 
 

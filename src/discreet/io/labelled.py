@@ -166,7 +166,8 @@ def _as_categories(frame: pl.DataFrame, metadata: Metadata) -> list[pl.Expr]:
     for name, labels in metadata.value_labels.items():
         if name not in frame.columns:
             continue
-        codes = {code: text for code, text in labels.items() if _fits(code, frame.schema[name])}
+        is_text = frame.schema[name] == pl.String
+        codes = {code: text for code, text in labels.items() if isinstance(code, str) == is_text}
         present = set(frame[name].drop_nulls().unique().to_list())
         # A scale with labels at its ends only would lose the values between them.
         if not codes or not present <= set(codes) or len(set(codes.values())) < len(codes):
@@ -183,10 +184,6 @@ def _as_categories(frame: pl.DataFrame, metadata: Metadata) -> list[pl.Expr]:
             )
         )
     return expressions
-
-
-def _fits(code: Any, dtype: pl.DataType) -> bool:
-    return isinstance(code, str) == (dtype == pl.String)
 
 
 # Write SPSS, Stata and SAS transport files with their labels, missing codes, measures and formats.
@@ -215,7 +212,8 @@ def write_labelled(frame: pl.DataFrame, path: Path, kind: str, metadata: Metadat
     frame, labels = _coded(frame, metadata)
     _check_types(frame, path)
     there = set(frame.columns)
-    common: dict[str, Any] = {"column_labels": _only(metadata.column_labels, there)}
+    labelled = {name: label for name, label in metadata.column_labels.items() if name in there}
+    common: dict[str, Any] = {"column_labels": labelled}
     if kind == "spss":
         pyreadstat.write_sav(
             frame,
@@ -229,7 +227,10 @@ def write_labelled(frame: pl.DataFrame, path: Path, kind: str, metadata: Metadat
             row_compress=path.suffix.lower() == ".sav",
             compress=path.suffix.lower() == ".zsav",
         )
-        _check_whole(pyreadstat, path, frame.height)
+        if frame.height:
+            # The writer of compressed SPSS files does not say when the disk was full: the last record is read back.
+            last = frame.height - 1
+            pyreadstat.read_sav(str(path), row_offset=last, row_limit=1, output_format="dict")
     elif kind == "stata":
         pyreadstat.write_dta(
             _stata_numbers(frame), str(path), **common, variable_value_labels=_whole_only(labels)
@@ -248,12 +249,6 @@ def _without_time(path: Path, kind: str) -> None:
             if found is not None and place in (None, found.start()):
                 file.seek(found.start())
                 file.write(instead)
-
-
-def _check_whole(pyreadstat: Any, path: Path, records: int) -> None:
-    """Read the last record back: the writer of compressed SPSS files does not say when the disk was full."""
-    if records:
-        pyreadstat.read_sav(str(path), row_offset=records - 1, row_limit=1, output_format="dict")
 
 
 def _coded(frame: pl.DataFrame, metadata: Metadata) -> tuple[pl.DataFrame, dict[str, dict[Any, str]]]:
@@ -294,10 +289,6 @@ def _check_types(frame: pl.DataFrame, path: Path) -> None:
                 f"Column '{name}' holds {type_name(dtype)} values, which '{path.suffix}' cannot keep. "
                 "Convert or drop it, or write .parquet instead."
             )
-
-
-def _only(by_column: Mapping[str, Any], there: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in by_column.items() if name in there}
 
 
 def _parts(metadata: Metadata, part: str, there: set[str]) -> dict[str, Any]:

@@ -15,19 +15,10 @@ from discreet.core.errors import InputError, ParameterError, near_misses
 from discreet.core.files.inputs import note_read
 
 FORMATS = {
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "csv",
-    ".tsv.gz": "csv",
-    ".txt": "csv",
-    ".txt.gz": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".sav": "spss",
-    ".zsav": "spss",
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".sav", ".zsav"), "spss"),
     ".dta": "stata",
     ".sas7bdat": "sas",
     ".xpt": "xport",

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import DiscreetError, InputError, unknown_name
+from discreet.core.errors import DiscreetError, InputError, need_known
 from discreet.core.files.atomic import replacing
 from discreet.core.files.untrusted import read_toml
 from discreet.core.roles import ROLES, Roles
@@ -75,8 +75,7 @@ def load_sidecar(path: str | Path) -> Sidecar:
     path = Path(path)
     content = _parsed(path)
     for table, entries in content.items():
-        if table not in _TABLES:
-            raise InputError(f"{unknown_name(table, _TABLES, what='table')} It stands in '{path.name}'.")
+        need_known([table], _TABLES, what="table", after=f" It stands in '{path.name}'.", kind=InputError)
         if not isinstance(entries, dict):
             raise InputError(
                 f"In '{path.name}', '{table}' must be a table: write [{table}] above its entries."
@@ -146,10 +145,8 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _roles(entries: dict[str, Any], path: Path) -> Roles:
     for role, columns in entries.items():
-        if role not in ROLES:
-            raise InputError(
-                f"{unknown_name(role, ROLES, what='role')} It stands in '{path.name}' under [roles]."
-            )
+        where = f" It stands in '{path.name}' under [roles]."
+        need_known([role], ROLES, what="role", after=where, kind=InputError)
         if not isinstance(columns, str | list):
             raise InputError(f"In '{path.name}', roles.{role} must be a column name or a list of them.")
     try:
@@ -159,11 +156,8 @@ def _roles(entries: dict[str, Any], path: Path) -> Roles:
 
 
 def _reading(entries: dict[str, Any], path: Path) -> dict[str, Any]:
-    for name in entries:
-        if name not in READING_OPTIONS:
-            raise InputError(
-                f"{unknown_name(name, READING_OPTIONS, what='option')} It stands in '{path.name}' under [reading]."
-            )
+    where = f" It stands in '{path.name}' under [reading]."
+    need_known(entries, READING_OPTIONS, what="option", after=where, kind=InputError)
     return entries
 
 

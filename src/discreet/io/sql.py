@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.core.errors import ColumnError, InputError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, InputError, load_extra, need_known
 from discreet.core.wording import type_name
 from discreet.io.naming import Address, require_file
 
@@ -113,7 +113,9 @@ def write_sql(frame: pl.DataFrame, address: Address, *, table: str, overwrite: b
     """Write a frame as a table, in one transaction: the table is there whole or not at all."""
     sqlalchemy = load_extra("sqlalchemy", extra="sql", purpose="Writing to a database")
     engine = _engine(sqlalchemy, address)
-    definition = sqlalchemy.Table(table, sqlalchemy.MetaData(), *_columns(sqlalchemy, frame))
+    schema = frame.schema.items()
+    columns = [sqlalchemy.Column(name, _column_type(sqlalchemy, name, dtype)) for name, dtype in schema]
+    definition = sqlalchemy.Table(table, sqlalchemy.MetaData(), *columns)
     try:
         with _connected(engine, address) as connection, connection.begin():
             # SQLite's driver would commit each change of tables on its own.
@@ -201,9 +203,9 @@ def _through_sqlalchemy(address: Address, query: str) -> pl.DataFrame:
 def _engine(sqlalchemy: Any, address: Address, *, reading: bool = False) -> Any:
     uri = address.uri
     if reading and address.engine == "sqlite":
-        return sqlalchemy.create_engine(
-            "sqlite://", creator=partial(_reading_sqlite, address), poolclass=_no_pool(sqlalchemy)
-        )
+        # SQLite without a file name in its address would be kept open for all threads, were it pooled.
+        open_file, no_pool = partial(_reading_sqlite, address), sqlalchemy.pool.NullPool
+        return sqlalchemy.create_engine("sqlite://", creator=open_file, poolclass=no_pool)
     if address.file is not None:
         uri = f"{address.engine}:///{address.file}"
     elif uri.startswith("postgres://"):
@@ -220,11 +222,6 @@ def _engine(sqlalchemy: Any, address: Address, *, reading: bool = False) -> Any:
             f"There is no database driver for '{address.engine}://'. Known are duckdb, sqlite, postgresql and "
             "any other that SQLAlchemy has installed."
         ) from None
-
-
-def _no_pool(sqlalchemy: Any) -> Any:
-    # SQLite without a file name in its address would be kept open for all threads.
-    return sqlalchemy.pool.NullPool
 
 
 def _reading_sqlite(address: Address) -> sqlite3.Connection:
@@ -282,8 +279,7 @@ def _selection(sqlalchemy: Any, connection: Any, query: str, address: Address) -
     schema, _, table = query.rpartition(".")
     inspector = sqlalchemy.inspect(connection)
     known = [*inspector.get_table_names(schema or None), *inspector.get_view_names(schema or None)]
-    if table not in known:
-        raise InputError(f"{unknown_name(table, known, what='table')} The database is {address.shown}.")
+    need_known([table], known, what="table", after=f" The database is {address.shown}.", kind=InputError)
     return sqlalchemy.select(
         sqlalchemy.Table(table, sqlalchemy.MetaData(), schema=schema or None, autoload_with=connection)
     )
@@ -323,12 +319,6 @@ def _first_line(words: str) -> str:
     line = next((line for line in words.splitlines() if line.strip()), "unknown fault")
     found = re.search(r"ERROR:\s*(.*)", words)
     return (found.group(1) if found else line).strip().rstrip(".")
-
-
-def _columns(sqlalchemy: Any, frame: pl.DataFrame) -> list[Any]:
-    return [
-        sqlalchemy.Column(name, _column_type(sqlalchemy, name, dtype)) for name, dtype in frame.schema.items()
-    ]
 
 
 def _column_type(sqlalchemy: Any, name: str, dtype: pl.DataType) -> Any:

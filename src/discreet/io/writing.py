@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
+from discreet.core.errors import DiscreetError, InputError, ParameterError, gave_up, need_known, unpacked
 from discreet.core.files.atomic import (
     check_target,
     full_disk,
@@ -26,18 +26,7 @@ from discreet.core.files.inputs import Place, check_apart, is_same, place_of
 from discreet.core.files.journals import PartsManifest, digest_of
 from discreet.core.native_libraries import quiet_panics
 from discreet.core.progress import track
-from discreet.engine.spooling import (
-    as_polars,
-    as_query,
-    in_one_pass,
-    in_parts,
-    is_query,
-    scanned_files,
-    scanned_folders,
-    sink_parquet,
-    spooled,
-    writes_parquet,
-)
+from discreet.engine import spooling
 from discreet.io.delimited import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited import style_of, write_delimited
 from discreet.io.fingerprints import check_unchanged
@@ -142,8 +131,8 @@ def write_together(
 def _origins(metadata: Metadata, frame: Any) -> list[Place]:
     """List the files that data came from, and those that a query of them reads: they are not written over."""
     read = {place for place, table in metadata.origins if not table}
-    if isinstance(frame, pl.LazyFrame) or is_query(frame):
-        read |= {str(place) for place in (*scanned_files(frame), *scanned_folders(frame))}
+    if isinstance(frame, pl.LazyFrame) or spooling.is_query(frame):
+        read |= {str(place) for place in (*spooling.scanned_files(frame), *spooling.scanned_folders(frame))}
     return [place for place in map(place_of, sorted(read)) if place.identity]
 
 
@@ -183,33 +172,31 @@ def explained_by_engine(name: str, place: Path | None = None) -> Iterator[None]:
 
 
 def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
-    for option in options:
-        if option not in OPTIONS.get(kind, ()):
-            raise ParameterError(unknown_name(option, (*OPTIONS.get(kind, ()), "overwrite"), what="option"))
+    need_known(options, (*OPTIONS.get(kind, ()), "overwrite"), what="option", kind=ParameterError)
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options: Any) -> None:
-    query = in_one_pass(frame)
+    query = spooling.in_one_pass(frame)
     if query is not None:
         _write_file(query, path, kind, metadata, **options)
-    elif is_query(frame) and not (kind == "parquet" and writes_parquet(frame)):
-        with spooled(frame, path.parent) as parts:
+    elif spooling.is_query(frame) and not (kind == "parquet" and spooling.writes_parquet(frame)):
+        with spooling.spooled(frame, path.parent) as parts:
             _write_file(parts, path, kind, metadata, **options)
     elif kind == "csv":
-        write_delimited(as_query(frame), path, style_of(path, metadata.reading, options))
+        write_delimited(spooling.as_query(frame), path, style_of(path, metadata.reading, options))
     elif kind == "parquet":
-        sink_parquet(frame, path)
+        spooling.sink_parquet(frame, path)
     elif kind == "arrow":
-        as_query(frame).sink_ipc(path)
+        spooling.as_query(frame).sink_ipc(path)
     elif kind == "excel":
         from discreet.io.excel import write_excel
 
-        write_excel(as_polars(frame), path, **options)
+        write_excel(spooling.as_polars(frame), path, **options)
     else:
         from discreet.io.labelled import write_labelled
 
-        write_labelled(as_polars(frame), path, kind, metadata)
+        write_labelled(spooling.as_polars(frame), path, kind, metadata)
 
 
 def _write_table(
@@ -220,7 +207,7 @@ def _write_table(
         raise ParameterError(f"Writing to {address.shown} needs the name of a table: give table='people'.")
     _check_tables(address, table, metadata)
     with explained_by_engine(address.shown):
-        table_of_rows = as_polars(frame)
+        table_of_rows = spooling.as_polars(frame)
     check_unchanged(metadata, frame)
     is_new = address.file is not None and not address.file.exists()
     if address.file is not None:
@@ -383,7 +370,7 @@ def _goes_on(growing: Path) -> Iterator[None]:
 def _written(
     data: Microdata, manifest: PartsManifest, first: int, rows_per_part: int
 ) -> Iterator[tuple[int, str]]:
-    for number, part in enumerate(in_parts(data, first * rows_per_part, rows_per_part), first):
+    for number, part in enumerate(spooling.in_parts(data, first * rows_per_part, rows_per_part), first):
         path = manifest.path(number)
         with replacing(path) as unfinished:
             part.write_parquet(unfinished)

@@ -26,7 +26,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, load_extra, need_known
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
 
@@ -68,7 +68,7 @@ class CoordinateSystem:
         """Return coordinates in meters whose straight-line distances order points as the true ones do."""
         if not (self.geographic or self.crs):
             return np.ascontiguousarray(xy)
-        longitude, latitude = np.radians(self._to_degrees(xy)).T
+        longitude, latitude = np.radians(self._transformed(xy, back=False)).T
         flat = EARTH_RADIUS * np.cos(latitude)
         return np.column_stack(
             (flat * np.cos(longitude), flat * np.sin(longitude), EARTH_RADIUS * np.sin(latitude))
@@ -92,7 +92,8 @@ class CoordinateSystem:
         if not (self.geographic or self.crs):
             shifted: Floats = xy + distance[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
             return shifted
-        return self._from_degrees(geodesic_forward(self._to_degrees(xy), angle, distance))
+        moved = geodesic_forward(self._transformed(xy, back=False), angle, distance)
+        return self._transformed(moved, back=True)
 
     def plane(self, xy: Floats) -> Floats:
         """Lay the points out in the plane, in meters, with areas kept (Lambert's azimuthal projection)."""
@@ -117,20 +118,14 @@ class CoordinateSystem:
                 f"crs '{self.crs}' is not a coordinate system that pyproj knows. Name it like 'EPSG:28992'."
             ) from error
 
-    def _between(self, *, back: bool) -> Any:
-        pyproj = load_extra("pyproj", extra="geo", purpose="A named coordinate system (crs=…)")
-        ends = ("EPSG:4326", self._pyproj_crs) if back else (self._pyproj_crs, "EPSG:4326")
-        return pyproj.Transformer.from_crs(*ends, always_xy=True)
-
-    def _to_degrees(self, xy: Floats) -> Floats:
+    def _transformed(self, xy: Floats, *, back: bool) -> Floats:
+        """Turn coordinates of a named system into degrees, or ``back``; those without a name are degrees already."""
         if self.crs is None:
             return xy
-        return np.column_stack(self._between(back=False).transform(xy[:, 0], xy[:, 1]))
-
-    def _from_degrees(self, degrees: Floats) -> Floats:
-        if self.crs is None:
-            return degrees
-        return np.column_stack(self._between(back=True).transform(degrees[:, 0], degrees[:, 1]))
+        pyproj = load_extra("pyproj", extra="geo", purpose="A named coordinate system (crs=…)")
+        ends = ("EPSG:4326", self._pyproj_crs) if back else (self._pyproj_crs, "EPSG:4326")
+        between = pyproj.Transformer.from_crs(*ends, always_xy=True)
+        return np.column_stack(between.transform(xy[:, 0], xy[:, 1]))
 
 
 @dataclass(frozen=True)
@@ -276,8 +271,7 @@ def location_columns(
             "location=('…', '…'), here or as a role of the data."
         )
     for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named as a location of the {file}.")
+        need_known([name], data.columns, after=f" It was named as a location of the {file}.")
         if not data.schema[name].is_numeric():
             raise ColumnError(
                 f"The location column '{name}' is {type_name(data.schema[name])}, not numbers. Convert it first."

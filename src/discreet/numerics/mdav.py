@@ -68,14 +68,9 @@ def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Integers
     from discreet.numerics.mdav_kernels import mdav
 
     _check(points, k)
-    groups: Integers = mdav(
-        np.ascontiguousarray(points.numbers),
-        np.ascontiguousarray(points.codes),
-        metric.costs,
-        metric.squared,
-        _levels(points),
-        k,
-    )
+    numbers, codes = np.ascontiguousarray(points.numbers), np.ascontiguousarray(points.codes)
+    levels = int(codes.max()) + 1 if codes.size else 1
+    groups: Integers = mdav(numbers, codes, metric.costs, metric.squared, levels, k)
     return groups
 
 
@@ -106,15 +101,9 @@ def groups_of_variable_size(points: Points, metric: Metric, k: int, gamma: float
         apart += gap * gap if metric.squared else np.abs(gap)
     for j in range(points.codes.shape[1]):
         apart += metric.costs[j] * (points.codes[:, j] != np.bincount(points.codes[:, j]).argmax())
-    groups: Integers = variable_mdav(
-        np.ascontiguousarray(points.numbers),
-        np.ascontiguousarray(points.codes),
-        metric.costs,
-        metric.squared,
-        np.argsort(-apart, kind="stable").astype(np.int64),
-        k,
-        gamma,
-    )
+    numbers, codes = np.ascontiguousarray(points.numbers), np.ascontiguousarray(points.codes)
+    farthest_first = np.argsort(-apart, kind="stable").astype(np.int64)
+    groups: Integers = variable_mdav(numbers, codes, metric.costs, metric.squared, farthest_first, k, gamma)
     return groups
 
 
@@ -123,7 +112,3 @@ def _check(points: Points, k: int) -> None:
         raise ParameterError(f"k must lie between 1 and the number of records ({len(points):,}).")
     if not np.isfinite(points.numbers).all() or (points.codes < 0).any():
         raise ParameterError("points must not have missing or infinite values. Fill or leave them out first.")
-
-
-def _levels(points: Points) -> int:
-    return int(points.codes.max()) + 1 if points.codes.size else 1

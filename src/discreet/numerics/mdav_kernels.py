@@ -81,16 +81,10 @@ def _rim(tree: Tree, numbers: Floats, codes: Codes, groups: Integers, now: Cente
 
 @inner
 def _on_rim(  # noqa: PLR0917
-    rim: Rim,
-    numbers: Floats,
-    codes: Codes,
-    groups: Integers,
-    x: Floats,
-    a: Codes,
-    costs: Floats,
-    squared: bool,
+    rim: Rim, tree: Tree, numbers: Floats, codes: Codes, groups: Integers, now: Center
 ) -> tuple[int, int]:
     """Find the record left that is farthest from a center, or -1 if it may be off the rim; count those read."""
+    x, a, costs, squared = now.numbers, now.codes, tree.costs, tree.squared
     moved = _pair(x, a, rim.numbers, rim.codes, costs, squared)
     moved = np.sqrt(moved) if squared else moved
     best, winner, reach = -1.0, -1, -1.0
@@ -156,9 +150,7 @@ def _form_groups(  # noqa: PLR0917
                 return TREE
             _center(totals, progress[LEFT], now)
             if progress[EFFORT] <= progress[LEFT]:
-                start, read = _on_rim(
-                    rim, numbers, codes, groups, now.numbers, now.codes, tree.costs, tree.squared
-                )
+                start, read = _on_rim(rim, tree, numbers, codes, groups, now)
                 progress[EFFORT] += read
             if start < 0 and not progress[FRESH]:
                 progress[EFFORT], progress[FRESH] = 0, 1

@@ -19,6 +19,7 @@ from discreet.core.cards import Work
 from discreet.core.constraints import Above, ColumnName, ColumnNames, Share
 from discreet.core.errors import ParameterError
 from discreet.core.method_cards import method
+from discreet.core.parameters import keep_as_tuples
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import percent
 from discreet.dp.entropy import Stream
@@ -41,7 +42,6 @@ from discreet.protect.treatment import Aside, Change, Treatment, numeric
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]
 
-_METHODS = ("independent", "correlated", "restricted", "romm", "outliers", "laplace")
 _TOGETHER = ("correlated", "restricted", "romm")
 _ALONE = ("independent", "laplace")
 
@@ -155,10 +155,7 @@ class AddNoise(Treatment):
     by: ColumnName | None = None
 
     def __post_init__(self) -> None:
-        for name in ("columns", "strata"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+        keep_as_tuples(self, "columns", "strata")
 
     @property
     def work(self) -> Work:

@@ -17,9 +17,9 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import named_among
 from discreet.dp.entropy import Stream
+from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
-from discreet.protect.coded_columns import crossed, positions
-from discreet.protect.mondrian_partition import Pieces, Watched
+from discreet.protect.coded_columns import Pieces, Watched, crossed
 from discreet.protect.privacy_models import AlphaK, KAnonymity, KMap, PrivacyModel, TCloseness, models_of
 from discreet.protect.treatment import Change, Treatment
 
@@ -39,10 +39,7 @@ _SLACK = 1e-9
         "k-anonymity model for privacy preserving data publishing. KDD 2006, 754–759.",
         DALENIUS_REISS_1982,
     ),
-    tells=(
-        "moved",
-        "still_broken",
-    ),
+    tells=("moved", "still_broken"),
 )
 @dataclass(frozen=True)
 class ClassSwap(Treatment):
@@ -118,21 +115,11 @@ class ClassSwap(Treatment):
         units = engine.unit_column(data)
         columns, moved, left = {}, {}, {}
         for column, models in by_column.items():
-            values = table[column]
-            domain = values.unique().sort(nulls_last=True)
-            mending = _Mending(
-                owners=owners,
-                somewhere=somewhere,
-                units=units,
-                domain=domain,
-                codes=positions(values, domain),
-                column=column,
-                models=models,
-            )
+            mending = _Mending(owners, somewhere, units, table[column], models)
             source = mending.run(stream(column))
             moved[column] = int((source != np.arange(len(source))).sum())
             if moved[column]:
-                columns[column] = values.gather(source)
+                columns[column] = table[column].gather(source)
             if mending.left:
                 left[column] = mending.left
         notes = [
@@ -157,21 +144,19 @@ class _Mending:
 
     def __init__(
         self,
-        *,
         owners: Integers,
         somewhere: Flags,
         units: Integers | None,
-        domain: pl.Series,
-        codes: Integers,
-        column: str,
+        values: pl.Series,
         models: Sequence[PrivacyModel],
     ) -> None:
+        domain, codes = distinct_values(values)
         there = np.flatnonzero(somewhere)
         _, here = np.unique(owners[there], return_inverse=True)
         self.there, self.here, self.domain = there, here.astype(np.int64), domain
         self.classes = int(here.max(initial=-1)) + 1
         self.units = None if units is None else units[there]
-        self.codes, self.column, self.models = codes, column, models
+        self.codes, self.column, self.models = codes, values.name, models
         # Margins stay, so that what is common in the file is known from the start; gaps count as a value.
         self.overall = np.bincount(codes, minlength=len(domain)) / max(1, len(codes))
         self.source = np.arange(len(codes))
@@ -192,7 +177,8 @@ class _Mending:
             before, held = broken, self.source.copy()
             while pairs.size:
                 self.source = held.copy()
-                self._exchange(pairs)
+                first, second = self.there[pairs].T
+                self.source[first], self.source[second] = self.source[second], self.source[first]
                 broken = self._broken()
                 spoiled = broken & ~before
                 if not spoiled.any():
@@ -208,13 +194,6 @@ class _Mending:
     def by_distance(self) -> bool:
         """Whether a model is about the distance of a class from the file, not about one value."""
         return any(isinstance(model, TCloseness) for model in self.models)
-
-    def _now(self) -> Integers:
-        return np.asarray(self.codes[self.source[self.there]], dtype=np.int64)
-
-    def _exchange(self, pairs: Integers) -> None:
-        first, second = self.there[pairs[:, 0]], self.there[pairs[:, 1]]
-        self.source[first], self.source[second] = self.source[second], self.source[first]
 
     def _broken(self) -> Flags:
         # Records in no class make one of their own, so that the file that classes are compared with is whole.
@@ -238,7 +217,7 @@ class _Mending:
 
     def _pairs(self, broken: Flags, rng: np.random.Generator, failures: int) -> Integers:
         """Pair records that have too common a value of their class with records of classes that can spare another."""
-        now, width = self._now(), len(self.domain)
+        now, width = self.codes[self.source[self.there]], len(self.domain)
         pairs, place, held = _counted(self.here * width + now, self.classes * width)
         owner, value = pairs // width, pairs % width
         sizes = np.bincount(self.here, minlength=self.classes)

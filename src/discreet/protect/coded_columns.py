@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.core.wording import type_name
 from discreet.engine import ClassCounts
+from discreet.engine.comparable import positions
 from discreet.hierarchy import Hierarchy
-from discreet.protect.privacy_models import KMap
+from discreet.protect.privacy_models import Classes, KMap
 
 _SPAN = 2**20
 """Whole numbers that lie closer together than this are looked up in a table, not in a hash."""
@@ -59,15 +61,12 @@ def crossed(table: pl.DataFrame) -> tuple[Integers, pl.DataFrame]:
     for number, column in enumerate(table):
         own, levels = coded(column)
         # Packing only what occurs keeps the numbers small, however many columns there are.
-        codes = _packed(codes * len(levels) + own) if number else own
+        codes = (
+            np.unique(codes * len(levels) + own, return_inverse=True)[1].astype(np.int64) if number else own
+        )
     first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=np.int64)
     first[codes[::-1]] = np.arange(table.height)[::-1]
     return codes, table[first]
-
-
-def _packed(codes: Integers) -> Integers:
-    inverse: Integers = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return inverse
 
 
 @dataclass(frozen=True)
@@ -184,9 +183,7 @@ def people_of(model: KMap, keys: Sequence[str]) -> pl.DataFrame | None:
         from discreet.io import read
 
         population = read(population)
-    for key in keys:
-        if key not in population.schema:
-            raise ColumnError(f"In the population of k-map: {unknown_name(key, population.columns)}")
+    need_known(keys, population.columns, before="In the population of k-map: ")
     unit = engine.counted_unit(population)
     if unit is None:
         return engine.collect(population, list(keys))
@@ -259,15 +256,6 @@ def _like(series: pl.Series, column: pl.Series) -> pl.Series:
         ) from error
 
 
-def positions(values: pl.Series, distinct: pl.Series) -> Integers:
-    """Find each value, missing included, among the distinct ones."""
-    table = pl.DataFrame({"value": distinct}).with_row_index("at")
-    found = pl.DataFrame({"value": values}).join(
-        table, on="value", how="left", nulls_equal=True, maintain_order="left"
-    )
-    return found["at"].to_numpy().astype(np.int64)
-
-
 # Classes counted in people: distinct persons, one value a person, one weight a person.
 #
 # The same rules as in `discreet.engine`: the records of one person in a class count once, and of several sensitive
@@ -319,3 +307,56 @@ def _span(units: Integers) -> int:
 def _paired(owners: Integers, units: Integers) -> Integers:
     """Number the pairs of class and person; with at most as many of each as records, they fit easily."""
     return owners.astype(np.int64) * _span(units) + units
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the models look at beside the keys: sensitive values (domain, codes), weights, and whose records they are.
+
+    ``units`` number the persons, in whom classes are counted; None where every record is a person. ``many`` says how
+    many records a row stands for, where the rows are combinations of values and not records.
+    """
+
+    sensitive: Mapping[str, tuple[pl.Series, Integers]]
+    weights: Mapping[str, Floats]
+    units: Integers | None = None
+    many: Integers | None = None
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The classes that a treatment proposes; records that are not on trial make up one more: the file is whole.
+
+    ``table`` knows the people of a population file behind each class, where there is one.
+    """
+
+    owners: Integers
+    many: int
+    watched: Watched
+    table: Classes | None = None
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """The number of records (or persons) of each piece."""
+        if self.watched.units is not None:
+            return distinct_people(self.owners, self.watched.units, self.many)
+        return np.bincount(self.owners, weights=self.watched.many, minlength=self.many).astype(np.int64)
+
+    def values(self, column: str) -> ClassCounts:
+        """Count the values of a sensitive column in each piece."""
+        domain, codes = self.watched.sensitive[column]
+        if self.watched.units is not None:
+            return one_value_each(self.owners, self.watched.units, codes, domain, self.many)
+        pairs, place = np.unique(self.owners * len(domain) + codes, return_inverse=True)
+        counts = np.bincount(place, weights=self.watched.many, minlength=len(pairs))
+        starts = np.searchsorted(pairs // len(domain), np.arange(self.many + 1)).astype(np.int64)
+        return ClassCounts(pl.DataFrame, domain, starts, pairs % len(domain), counts.astype(np.int64))
+
+    def population(self, model: KMap) -> Floats:
+        """Add up the weights of each piece."""
+        if model.weight is None and self.table is not None:
+            return self.table.population(model)
+        weights = self.watched.weights[str(model.weight)]
+        if self.watched.units is not None:
+            return weight_of_people(self.owners, self.watched.units, weights, self.many)
+        return np.asarray(np.bincount(self.owners, weights=weights, minlength=self.many), dtype=np.float64)

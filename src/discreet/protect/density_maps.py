@@ -166,7 +166,9 @@ class SpatialRaster(Treatment):
             notes=("The release is a map, one record a cell.", *notes),
             seconds=time.perf_counter() - began,
         )
-        return Release(Microdata(_in_kind(data, table), location=places.columns), (done,))
+        # The map comes in the kind of frame that the records came in.
+        frame = engine.queried(data, table) if engine.is_lazy(data) else engine.like(data, table)
+        return Release(Microdata(frame, location=places.columns), (done,))
 
     def _values(self, data: Microdata, places: Places) -> tuple[Integers, Floats | None, bool, list[str]]:
         """Say which records are used, and what of them is mapped."""
@@ -235,11 +237,6 @@ class SpatialRaster(Treatment):
             return table.with_columns(pl.col("count").cast(pl.Int64))
         figures = [name for name in fresh if name != "cell_size"]
         return table.with_columns(pl.col(figures).round_sig_figs(self.digits))
-
-
-def _in_kind(data: Microdata, table: pl.DataFrame) -> Any:
-    """Hand the map over in the kind of frame that the records came in."""
-    return engine.queried(data, table) if engine.is_lazy(data) else engine.like(data, table)
 
 
 # Which cells of a density map give somebody away, and how merging or smoothing them helps.
@@ -320,17 +317,8 @@ def gridded(records: Records, level: Integers, rule: SafetyRule) -> tuple[Cells,
     value = records.value if records.value is not None else np.ones(len(of))
     total = np.bincount(of, weights=value, minlength=len(code)).astype(np.float64)
     sensitive = _judged(of, value, records, count, total, rule=rule)
-    return (
-        Cells(
-            left + ((code // tall) % wide + 0.5) * width,
-            top + (code % tall + 0.5) * width,
-            width,
-            count,
-            total,
-            sensitive,
-        ),
-        of,
-    )
+    column, row = left + ((code // tall) % wide + 0.5) * width, top + (code % tall + 0.5) * width
+    return Cells(column, row, width, count, total, sensitive), of
 
 
 def merged(records: Records, levels: int, rule: SafetyRule) -> tuple[Cells, int]:

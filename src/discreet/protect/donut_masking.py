@@ -30,22 +30,7 @@ from discreet.core.randomness import KeyedDraws
 from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
-from discreet.numerics.geography import (
-    CoordinateSystem,
-    Places,
-    location_columns,
-    places_in,
-    places_of,
-    to_nth_neighbor,
-)
-from discreet.numerics.zones import (
-    OUTSIDE,
-    NearestRecordZones,
-    PolygonZones,
-    Zoning,
-    plain_polygons,
-    zone_codes,
-)
+from discreet.numerics import geography, zones
 from discreet.protect.treatment import Change, Treatment, existing, group_column, grouped_numbers, numeric
 
 RadiusLaw = Literal["uniform", "area"]
@@ -163,7 +148,7 @@ class DonutMask(Treatment):
         if self.location is not None and not isinstance(self.location, str):
             object.__setattr__(self, "location", tuple(self.location))
         if self.polygons:
-            object.__setattr__(self, "polygons", plain_polygons(self.polygons))
+            object.__setattr__(self, "polygons", zones.plain_polygons(self.polygons))
 
     @property
     def work(self) -> Work:
@@ -173,10 +158,10 @@ class DonutMask(Treatment):
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Draw the shifts."""
-        system = CoordinateSystem(self.geographic, self.crs)
+        system = geography.CoordinateSystem(self.geographic, self.crs)
         if self.work == "row-wise":
             return self._freely(data, system, stream)
-        places = places_of(data, self.location, system, purpose=self.name)
+        places = geography.places_of(data, self.location, system, purpose=self.name)
         _refuse_whole_degrees(data, places.columns, degrees=system.degrees)
         notes = self._about_missing(places)
         rows = np.flatnonzero(places.known)
@@ -202,9 +187,9 @@ class DonutMask(Treatment):
             parameters={"records_drawn_again": redrawn, "locations_suppressed": int(lost.sum())},
         )
 
-    def _freely(self, data: Microdata, system: CoordinateSystem, stream: Stream) -> Change:
+    def _freely(self, data: Microdata, system: geography.CoordinateSystem, stream: Stream) -> Change:
         """Shift every record, or every group of records, by itself."""
-        columns = location_columns(data, self.location, system, self.name)
+        columns = geography.location_columns(data, self.location, system, self.name)
         _refuse_whole_degrees(data, columns, degrees=system.degrees)
         by = group_column(data, self.by, ("household", "person"), treatment=self.name)
         alone = by is None or bool(engine.overview(data, [by]).missing[by])
@@ -224,21 +209,23 @@ class DonutMask(Treatment):
             parameters={"records_drawn_again": 0, "locations_suppressed": 0},
         )
 
-    def _about_missing(self, places: Places) -> list[str]:
+    def _about_missing(self, places: geography.Places) -> list[str]:
         gone = int((~places.known).sum())
         if not gone:
             return []
         if self.on_missing == "refuse":
-            raise ColumnError(
-                f"{gone:,} records have no location in '{places.columns[0]}' and '{places.columns[1]}'. Say with "
-                "on_missing whether to 'keep' or to 'drop' them."
-            )
+            raise _without_location(gone, places.columns)
         if self.on_missing == "drop":
             return [f"{gone:,} records without a location were dropped."]
         return [f"{gone:,} records without a location were left without one."]
 
     def _radii(
-        self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Integers, groups: Integers
+        self,
+        data: Microdata,
+        system: geography.CoordinateSystem,
+        xy: Floats,
+        rows: Integers,
+        groups: Integers,
     ) -> tuple[Floats, Floats]:
         """Return the inner and outer radius of every group."""
         size = int(groups.max()) + 1 if len(groups) else 0
@@ -271,7 +258,7 @@ class DonutMask(Treatment):
         return inner, outer
 
     def _spread(
-        self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Integers, most: int
+        self, data: Microdata, system: geography.CoordinateSystem, xy: Floats, rows: Integers, most: int
     ) -> Floats:
         if self.density is not None:
             name = numeric(data, self.density, treatment=self.name)[0]
@@ -288,25 +275,27 @@ class DonutMask(Treatment):
                 f"adaptive asks for {most} neighbors and the file has {len(xy):,} located records. Lower K_max, or "
                 "name a density column."
             )
-        return system.over_ground(to_nth_neighbor(system.solid(xy), most)) / math.sqrt(most)
+        return system.over_ground(geography.to_nth_neighbor(system.solid(xy), most)) / math.sqrt(most)
 
-    def _containment(self, data: Microdata, places: Places, rows: Integers) -> tuple[Zoning | None, Integers]:
+    def _containment(
+        self, data: Microdata, places: geography.Places, rows: Integers
+    ) -> tuple[zones.Zoning | None, Integers]:
         """Say which zone holds each record, and who knows where the zones are."""
-        nowhere = np.full(len(rows), OUTSIDE, dtype=np.int64)
+        nowhere = np.full(len(rows), zones.OUTSIDE, dtype=np.int64)
         xy = places.xy[rows]
         if self.zone is None:
             if not self.polygons:
                 return None, nowhere
-            drawn = PolygonZones.of(self.polygons)
+            drawn = zones.PolygonZones.of(self.polygons)
             return drawn, drawn.locate(xy)
         name = existing(data, self.zone, treatment=self.name)[0]
         labels = engine.collect(data, [name])[name].cast(pl.String)[rows]
         if not self.polygons:
-            nearest = NearestRecordZones.of(labels, xy, places.system)
-            return nearest, zone_codes(labels, nearest.labels)
-        drawn = PolygonZones.of(self.polygons)
-        codes = zone_codes(labels, drawn.labels)
-        unknown = int(((codes == OUTSIDE) & labels.is_not_null().to_numpy()).sum())
+            nearest = zones.NearestRecordZones.of(labels, xy, places.system)
+            return nearest, zones.zone_codes(labels, nearest.labels)
+        drawn = zones.PolygonZones.of(self.polygons)
+        codes = zones.zone_codes(labels, drawn.labels)
+        unknown = int(((codes == zones.OUTSIDE) & labels.is_not_null().to_numpy()).sum())
         if unknown:
             raise ParameterError(
                 f"{unknown:,} records are in a zone of '{name}' that polygons does not have. Add its polygon."
@@ -320,8 +309,8 @@ class DonutMask(Treatment):
         groups: Integers,
         radii: tuple[Floats, Floats],
         *,
-        system: CoordinateSystem,
-        zoning: Zoning | None,
+        system: geography.CoordinateSystem,
+        zoning: zones.Zoning | None,
         home: Integers,
     ) -> tuple[Floats, Flags, int]:
         """Draw until every group is where it may be; say who moved where, who found no place, and who was redrawn."""
@@ -376,7 +365,7 @@ class DonutMask(Treatment):
         _, crowd = np.unique(xy.view(np.complex128), return_counts=True)
         notes = self._moved_notes(by, int(crowd[crowd > _CROWDED].sum()))
         if self.zone is not None or self.polygons:
-            free = int((home == OUTSIDE).sum())
+            free = int((home == zones.OUTSIDE).sum())
             notes.append(
                 "Locations stayed in their zone, so near its border not every direction was possible."
             )
@@ -393,6 +382,13 @@ def _numbered(values: pl.Series) -> Integers:
     alone = np.isnan(codes)
     codes[alone] = len(codes) + 1 + np.arange(int(alone.sum()))
     return codes.astype(np.int64)
+
+
+def _without_location(gone: int, columns: tuple[str, str]) -> ColumnError:
+    return ColumnError(
+        f"{gone:,} records have no location in '{columns[0]}' and '{columns[1]}'. Say with on_missing whether to "
+        "'keep' or to 'drop' them."
+    )
 
 
 def _refuse_whole_degrees(data: Microdata, columns: Sequence[str], *, degrees: bool) -> None:
@@ -429,19 +425,16 @@ class FreeShifts:
     by: str | None
     ring: tuple[float, float]
     law: Literal["uniform", "area"]
-    system: CoordinateSystem
+    system: geography.CoordinateSystem
     draws: KeyedDraws
     refuses: bool
 
     def __call__(self, table: pl.DataFrame, records: Words) -> Mapping[str, pl.Series]:
         """Move the records of a batch."""
-        places = places_in(table, self.columns, self.system)
+        places = geography.places_in(table, self.columns, self.system)
         gone = int((~places.known).sum())
         if gone and self.refuses:
-            raise ColumnError(
-                f"{gone:,} records have no location in '{self.columns[0]}' and '{self.columns[1]}'. Say with "
-                "on_missing whether to 'keep' or to 'drop' them."
-            )
+            raise _without_location(gone, self.columns)
         numbers = grouped_numbers(table, self.by, records)[places.known]
         angle = 2 * math.pi * self.draws.uniforms(numbers)
         released = np.full_like(places.xy, np.nan)

@@ -29,11 +29,7 @@ from discreet.protect.treatment import Change, Treatment, existing, numeric
 _SINGLE_VALUES = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class Recode(Treatment):
     """Replace values by others, by a table.
@@ -111,11 +107,7 @@ class Recode(Treatment):
         return _as_before(recoded, values)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(SAMARATI_SWEENEY_1998,),
-)
+@method(aim="coarser values", work="row-wise", references=(SAMARATI_SWEENEY_1998,))
 @dataclass(frozen=True)
 class Generalize(Treatment):
     """Raise columns to a level of their hierarchies.
@@ -170,23 +162,15 @@ class Generalize(Treatment):
         }
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Generalize:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Treatment:
         """Read hierarchies from their description in a plan file."""
         given = dict(parameters)
-        described = given.get("hierarchies", {})
-        if isinstance(described, Mapping):  # else the check of parameters says what it must be
-            given["hierarchies"] = {
-                name: Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
-                for name, item in described.items()
-            }
-        return cls(**given)
+        if isinstance(given.get("hierarchies"), Mapping):  # else the check of parameters says what it must be
+            given["hierarchies"] = hierarchies_of(given["hierarchies"])
+        return super().from_dict(given)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class Band(Treatment):
     """Put numbers into bands: by breaks of your own, or by bands of one width.
@@ -256,11 +240,7 @@ class Band(Treatment):
         return Hierarchy.breaks([list(self.breaks[name])], labels=labels, closed=self.closed)
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class Round(Treatment):
     """Round numbers to a multiple of a base, halves away from zero.
@@ -343,15 +323,27 @@ def _like(values: pl.Series, codes: Mapping[Any, Any], column: str) -> pl.Series
     """Bring the old codes of a recoding to the type of the column (plan files hold text only)."""
     kind = type_name(values.dtype)
     wrong = f"The recoding of '{column}' names values of another type than the column, which is {kind}."
-    given = pl.Series(list(codes))
+    return fitted_to(pl.Series(list(codes)), values.dtype, wrong, " Name whole numbers.")
+
+
+def fitted_to(given: pl.Series, kind: pl.DataType, wrong: str, way_out: str = "") -> pl.Series:
+    """Bring values that a user named to the type of a column, or refuse them."""
     try:
-        fitted = given.cast(values.dtype)
+        fitted = given.cast(kind)
     except pl.exceptions.PolarsError as error:
         raise ParameterError(wrong) from error
-    if given.dtype.is_float() and values.dtype.is_integer() and (given != fitted).any():
-        # Cut to a whole number, 1.5 would recode those who have a 1.
-        raise ParameterError(f"{wrong} Name whole numbers.")
+    if given.dtype.is_float() and kind.is_integer() and (given != fitted).any():
+        # Cut to a whole number, 1.5 would stand for 1.
+        raise ParameterError(wrong + way_out)
     return fitted
+
+
+def hierarchies_of(hierarchies: Mapping[str, Any]) -> dict[str, Hierarchy]:
+    """Take hierarchies as a user or a plan file gives them: as objects or descriptions, by column."""
+    return {
+        str(name): Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
+        for name, item in hierarchies.items()
+    }
 
 
 def _as_before(recoded: pl.Series, values: pl.Series) -> pl.Series:

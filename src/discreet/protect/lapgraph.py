@@ -314,7 +314,7 @@ def _largest(pairs: _Pairs, step: Fraction, wanted: int, words: Words) -> Intege
     height = _height(pairs.count, step, wanted)
     seen = rare_places(tail_chance(step, Fraction(height)), pairs.count, words)
     values = height + waiting_steps(fixed_rate(step), len(seen), words)
-    free = ~_member(seen, pairs.edges)
+    free = ~np.isin(seen, pairs.edges)
     places, values = seen[free], values[free]
     while True:
         above = own >= height
@@ -327,7 +327,7 @@ def _largest(pairs: _Pairs, step: Fraction, wanted: int, words: Words) -> Intege
                 "epsilon is too small for a graph of this size: almost every pair would be drawn. Raise it."
             )
         more = rare_places(slab_chance(step, Fraction(lower), Fraction(height)), pairs.count, words)
-        more = more[~_member(more, pairs.edges) & ~_member(more, np.sort(places))]
+        more = more[~np.isin(more, pairs.edges) & ~np.isin(more, places)]
         places = np.concatenate([places, more])
         values = np.concatenate([values, lower + _below(step, height - lower, len(more), words)])
         height = lower
@@ -352,14 +352,6 @@ def _height(count: int, step: Fraction, wanted: int) -> int:
     """A height above which enough pairs lie by noise alone; any would do, a lower one costs more draws."""
     enough = wanted + 6 * math.sqrt(wanted) + 10
     return max(1, math.floor(0.5 + math.log(max(count / (2 * enough), 1.0)) / float(step)))
-
-
-def _member(numbers: Integers, known: Integers) -> Any:
-    """Which numbers are among sorted ones."""
-    if not len(known):
-        return np.zeros(len(numbers), dtype=bool)
-    at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-    return known[at] == numbers
 
 
 def _top(places: Integers, values: Integers, wanted: int, words: Words) -> Integers:
@@ -457,9 +449,8 @@ _DIGITS = 64
 # times what NumPy promises.
 _QUOTIENT = 2.0**-46
 _LOGARITHM = 2.0**-50
-_LONGEST = (
-    2.0**62
-)  # steps; whoever waits longer is said to wait so long, and numbers stay within a machine word
+# Steps: whoever waits longer is said to wait so long, and numbers stay within a machine word.
+_LONGEST = 2.0**62
 
 
 def fixed_rate(rate: Fraction) -> Rate:

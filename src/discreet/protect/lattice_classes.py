@@ -18,17 +18,11 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.engine import ClassCounts
+from discreet.engine.comparable import distinct_values
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
-from discreet.protect.coded_columns import (
-    coded_key,
-    distinct_people,
-    one_value_each,
-    people_of,
-    positions,
-    weight_of_people,
-)
+from discreet.protect import coded_columns
 from discreet.protect.privacy_models import Classes, KMap, PrivacyModel
 
 Node = tuple[int, ...]
@@ -87,37 +81,6 @@ class ClassTable:
         return 16 * len(self.rows) + 24 * sum(len(owners) for owners, _, _ in self.entries.values())
 
 
-@dataclass(frozen=True)
-class PeopleTable:
-    """The classes of a table counted in people.
-
-    ``owners`` and ``units`` say to which class and to whom each record belongs.
-    """
-
-    owners: Integers
-    units: Integers
-    many: int
-    sensitive: Mapping[str, tuple[pl.Series, Integers]]
-    weights: Mapping[KMap, Floats]
-    table: Classes
-
-    @cached_property
-    def sizes(self) -> Integers:
-        """The number of people of each class."""
-        return distinct_people(self.owners, self.units, self.many)
-
-    def values(self, column: str) -> ClassCounts:
-        """Count the people of each class by the sensitive value they stand for."""
-        domain, codes = self.sensitive[column]
-        return one_value_each(self.owners, self.units, codes, domain, self.many)
-
-    def population(self, model: KMap) -> Floats:
-        """Give the number of people of the population behind each class."""
-        if model not in self.weights:
-            return self.table.population(model)
-        return weight_of_people(self.owners, self.units, self.weights[model], self.many)
-
-
 class Lattice:
     """All levels of all keys of a file, and the classes at each of its nodes.
 
@@ -138,10 +101,10 @@ class Lattice:
     ) -> None:
         maps = list(dict.fromkeys(model for model in models if isinstance(model, KMap)))
         sensitive = list(dict.fromkeys([c for model in models for c in model.columns] + list(others)))
-        people = [people_of(model, keys) for model in maps]
+        people = [coded_columns.people_of(model, keys) for model in maps]
         self.columns, self.many = _read(data, [*keys, *sensitive], by_classes=by_classes)
         self.keys = [
-            coded_key(
+            coded_columns.coded_key(
                 self.columns[key],
                 hierarchies.get(key),
                 [frame[key] for frame in people if frame is not None],
@@ -155,16 +118,17 @@ class Lattice:
         self.nodes = int(np.prod([height + 1 for height in self.heights], dtype=object))
         self._first = np.concatenate([[0], np.cumsum([h + 1 for h in self.heights])]).astype(np.int64)
         self._widths = [[int(codes.max()) + 1 for codes in key.codes] for key in self.keys]
-        weights = [
-            engine.collect(data, [engine.resolve_weight(data, m.weight) or ""]) if m.weight else None
-            for m in maps
-        ]
-        self._record_weights = {
-            model: weight.to_series().cast(pl.Float64).to_numpy()
-            for model, weight in zip(maps, weights, strict=True)
-            if weight is not None
+        weights = {
+            name: engine.collect(data, [str(engine.resolve_weight(data, name))]).to_series().cast(pl.Float64)
+            for name in (model.weight for model in maps)
+            if name
         }
-        self._build(people, weights, maps, sensitive)
+        self._watched = coded_columns.Watched(
+            {name: distinct_values(self.columns[name]) for name in sensitive},
+            {name: weight.to_numpy() for name, weight in weights.items()},
+            self.units,
+        )
+        self._build(people, maps)
 
     def judged(self, table: ClassTable) -> Classes:
         """Give the classes of a table as models are to see them: in people, where a role says whose records are."""
@@ -174,22 +138,11 @@ class Lattice:
         # The table numbers its classes in its own way; each has a base row by which it is recognized.
         number = np.empty(int(owners.max()) + 1, dtype=np.int64)
         number[owners[table.rows]] = np.arange(len(table.rows))
-        return PeopleTable(
-            number[owners[self.base_of_record]],
-            self.units,
-            len(table.sizes),
-            self._sensitive_codes,
-            self._record_weights,
-            table,
+        return coded_columns.Pieces(
+            number[owners[self.base_of_record]], len(table.sizes), self._watched, table
         )
 
-    def _build(
-        self,
-        people: Sequence[pl.DataFrame | None],
-        weights: Sequence[pl.DataFrame | None],
-        maps: Sequence[KMap],
-        sensitive: Sequence[str],
-    ) -> None:
+    def _build(self, people: Sequence[pl.DataFrame | None], maps: Sequence[KMap]) -> None:
         """Find the distinct combinations of key values of the file, and of the population beyond it."""
         populations = [frame for frame in people if frame is not None]
         leaves = np.column_stack([key.records for key in self.keys])
@@ -215,28 +168,23 @@ class Lattice:
         )
         extras: dict[int, Floats] = {}
         after = n
-        for slot, (frame, weight) in enumerate(zip(people, weights, strict=True)):
+        for slot, (frame, model) in enumerate(zip(people, maps, strict=True)):
             if frame is not None:
                 extras[slot] = _sums(owners[after : after + frame.height], np.ones(frame.height), len(rows))
                 after += frame.height
-            elif weight is not None:
-                share = weight.to_series().cast(pl.Float64).to_numpy()
-                extras[slot] = _sums(owners[:n], share, len(rows))
-        domains, entries = {}, {}
-        self._sensitive_codes: dict[str, tuple[pl.Series, Integers]] = {}
-        for column in sensitive:
-            values = self.columns[column]
-            domains[column] = values.unique().sort(nulls_last=True)
-            codes = positions(values, domains[column])
-            self._sensitive_codes[column] = (domains[column], codes)
-            entries[column] = _tallied(owners[:n], codes, self.many, len(domains[column]))
+            elif model.weight:
+                extras[slot] = _sums(owners[:n], self._watched.weights[model.weight], len(rows))
+        watched = self._watched.sensitive
         bottom = ClassTable(
             (0,) * len(self.keys),
             np.arange(len(rows), dtype=np.int64),
             sizes,
             extras,
-            entries,
-            domains,
+            {
+                name: _tallied(owners[:n], codes, self.many, len(domain))
+                for name, (domain, codes) in watched.items()
+            },
+            {name: domain for name, (domain, _) in watched.items()},
             {model: slot for slot, model in enumerate(maps)},
         )
         self._keep([bottom])
@@ -306,14 +254,7 @@ class Lattice:
         together: Classes = self._joined(table, gathered, node)
         if self.units is not None:
             of_record = gathered[self.owners_of_base(node)[self.base_of_record]]
-            together = PeopleTable(
-                of_record,
-                self.units,
-                len(together.sizes),
-                self._sensitive_codes,
-                self._record_weights,
-                together,
-            )
+            together = coded_columns.Pieces(of_record, len(together.sizes), self._watched, together)
         return tuple(model.name for model in models if model.violations(together)[0])
 
     def violating(self, table: ClassTable, models: Sequence[PrivacyModel]) -> Flags:
@@ -359,12 +300,7 @@ class Lattice:
         return offsets, np.concatenate(parts)
 
     def total_cost(
-        self,
-        table: ClassTable,
-        offsets: Integers,
-        costs: Floats,
-        violating: Flags,
-        suppressed: float,
+        self, table: ClassTable, offsets: Integers, costs: Floats, violating: Flags, suppressed: float
     ) -> float:
         """Add up what all records cost at the node of the table, those of violating classes suppressed."""
         from discreet.protect.lattice_kernels import total_cost

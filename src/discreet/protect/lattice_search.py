@@ -359,11 +359,7 @@ def minimal_nodes(lattice: Lattice, k: int, heights: Sequence[int]) -> list[Node
                 node = chain[middle]
                 if tags[node] == 0:
                     reached = int(lattice.table(node).sizes.min()) >= k
-                    where = (
-                        tuple(slice(level, None) for level in node)
-                        if reached
-                        else tuple(slice(level + 1) for level in node)
-                    )
+                    where = tuple(slice(level, None) if reached else slice(level + 1) for level in node)
                     tags[where] = 1 if reached else -1
                 low, high = (low, middle) if tags[node] > 0 else (middle + 1, high)
     good = tags > 0
@@ -388,6 +384,4 @@ def _open_chain(start: Node, tags: npt.NDArray[np.int8], heights: Sequence[int])
 
 
 def _raised_nodes(node: Node, heights: Sequence[int]) -> list[Node]:
-    return [
-        (*node[:key], node[key] + 1, *node[key + 1 :]) for key in range(len(node)) if node[key] < heights[key]
-    ]
+    return [_raised(node, key) for key in range(len(node)) if node[key] < heights[key]]

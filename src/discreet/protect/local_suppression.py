@@ -21,7 +21,7 @@ from discreet.core.arrays import Codes, Flags, Floats, Integers
 from discreet.core.cards import Work
 from discreet.core.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
 from discreet.engine.comparable import distinct_values
@@ -32,14 +32,7 @@ _NAME = "LocalSuppression"
 _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
 
 
-@method(
-    aim="company",
-    work="class-wise",
-    references=(
-        SAMARATI_SWEENEY_1998,
-        HUNDEPOOL_2012,
-    ),
-)
+@method(aim="company", work="class-wise", references=(SAMARATI_SWEENEY_1998, HUNDEPOOL_2012))
 @dataclass(frozen=True)
 class LocalSuppression(Treatment):
     """Set few key cells to missing so that every record has company enough.
@@ -154,7 +147,8 @@ class LocalSuppression(Treatment):
         if len(keys) > _MOST_KEYS:
             raise ParameterError(f"{_NAME} works on up to {_MOST_KEYS} keys, not {len(keys)}. Name fewer.")
         floats = [key for key in keys if data.schema[key].is_float()]
-        household_keys, ghosts = self._tied(data, keys), self._ghosts(data, keys)
+        household_keys, ghosts = _listed(self.household_keys), self._ghosts(data, keys)
+        need_known(household_keys, keys, what="key", after=" It was named under 'household_keys'.")
         strata = existing(data, self.strata, treatment=_NAME) if self.strata else ()
         for column in strata:
             if column in keys:
@@ -190,17 +184,10 @@ class LocalSuppression(Treatment):
         treated = table.with_columns(series.alias(key) for key, series in columns.items())
         proof = prove(replace(problem, codes=coded(treated, keys, strata)), keys, gone, problem.codes)
         followers = _following(data, table, {keys.index(key): ghosts[key] for key in ghosts}, gone)
-        left = tuple(key for key in data.roles.keys if key not in proof.emptied)
-        return Change(
-            columns={**columns, **followers},
-            # A key without any value is known to nobody; measures would take it for a column that was read wrongly.
-            roles={"keys": left} if left and proof.emptied else {},
-            notes=(*proof.notes, *self._notes(len(followers), floats)),
-            guarantee=proof.guarantee(
-                self._aims(keys, heads_of(data).many if problem.units is not None else "records"),
-                within=bool(strata),
-            ),
-        )
+        aims = self._aims(keys, heads_of(data).many if problem.units is not None else "records")
+        notes = (*proof.notes, *self._notes(len(followers), floats))
+        change = _reached(data, proof.emptied, notes, proof.guarantee(aims, within=bool(strata)))
+        return replace(change, columns={**columns, **followers})
 
     @property
     def work(self) -> Work:
@@ -219,21 +206,15 @@ class LocalSuppression(Treatment):
             return Problem(codes, np.zeros(len(codes)), self._costs(keys), demands, wildcard=False, many=many)
 
         solved = solved_classes(data, keys, strata, problem)
-        proof = solved.proof
-        left = tuple(key for key in data.roles.keys if key not in proof.emptied)
-        return Change(
-            of_records=solved.by_record(data) if len(solved.losing) else None,
-            roles={"keys": left} if left and proof.emptied else {},
-            notes=(*proof.notes, *self._notes(0, floats)),
-            guarantee=proof.guarantee(self._aims(keys, "records"), within=bool(strata)),
-        )
+        proof, aims = solved.proof, self._aims(keys, "records")
+        notes = (*proof.notes, *self._notes(0, floats))
+        change = _reached(data, proof.emptied, notes, proof.guarantee(aims, within=bool(strata)))
+        return replace(change, of_records=solved.by_record(data) if len(solved.losing) else None)
 
     def _costs(self, keys: Sequence[str]) -> Floats:
         if self.importance is None:
             return np.ones(len(keys))
-        for key in self.importance:
-            if key not in keys:
-                raise ColumnError(f"{unknown_name(key, keys, what='key')} It was named under 'importance'.")
+        need_known(self.importance, keys, what="key", after=" It was named under 'importance'.")
         if isinstance(self.importance, Mapping):
             return np.array([float(self.importance.get(key, 1.0)) for key in keys])
         ranked = [*self.importance, *(key for key in keys if key not in self.importance)]
@@ -259,15 +240,6 @@ class LocalSuppression(Treatment):
             demands.append(Demand(np.arange(len(keys) + 1), self.k or 1, least))
         return tuple(demands)
 
-    def _tied(self, data: Microdata, keys: Sequence[str]) -> tuple[str, ...]:
-        names = _listed(self.household_keys)
-        for name in names:
-            if name not in keys:
-                raise ColumnError(
-                    f"{unknown_name(name, keys, what='key')} It was named under 'household_keys'."
-                )
-        return names
-
     def _household(self, data: Microdata) -> str:
         name = self.household or data.roles.household
         if name is None:
@@ -289,8 +261,7 @@ class LocalSuppression(Treatment):
     def _ghosts(self, data: Microdata, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
         found = {}
         for key, columns in (self.ghosts or {}).items():
-            if key not in keys:
-                raise ColumnError(f"{unknown_name(key, keys, what='key')} It was named under 'ghosts'.")
+            need_known([key], keys, what="key", after=" It was named under 'ghosts'.")
             found[key] = existing(data, columns, treatment=_NAME)
             for column in found[key]:
                 if column in keys:
@@ -315,6 +286,13 @@ class LocalSuppression(Treatment):
         if self.risk_threshold is not None:
             aims.append(f"as many as keep the individual risk at {self.risk_threshold:g} or below")
         return aims
+
+
+def _reached(data: Microdata, emptied: Sequence[str], notes: tuple[str, ...], guarantee: str) -> Change:
+    left = tuple(key for key in data.roles.keys if key not in emptied)
+    # A key without any value is known to nobody; measures would take it for a column that was read wrongly.
+    roles = {"keys": left} if left and emptied else {}
+    return Change(roles=roles, notes=notes, guarantee=guarantee)
 
 
 def coded(table: pl.DataFrame, keys: Sequence[str], strata: Sequence[str]) -> Codes:

@@ -231,7 +231,8 @@ class Microaggregate(Treatment):
     def _grouped(self, data: Microdata, stream: Stream) -> Change:
         strata = () if self.strata is None else existing(data, self.strata, treatment=self.name)
         names = self._treated(data, strata)
-        about = [*strata, *self._single(data, self.labels), *self._weights(data)]
+        weights = () if self.weight is None else numeric(data, [self.weight], treatment=self.name)
+        about = [*strata, *self._single(data, self.labels), *weights]
         time = self._time(data)
         index = [] if self.series is None else [*self._single(data, self.series), time]
         table = engine.collect(data, list(dict.fromkeys([*names, *about, *index])))
@@ -265,9 +266,6 @@ class Microaggregate(Treatment):
 
     def _single(self, data: Microdata, name: str | None) -> tuple[str, ...]:
         return () if name is None else existing(data, name, treatment=self.name)
-
-    def _weights(self, data: Microdata) -> tuple[str, ...]:
-        return () if self.weight is None else numeric(data, [self.weight], treatment=self.name)
 
     def _time(self, data: Microdata) -> str:
         if self.series is None:

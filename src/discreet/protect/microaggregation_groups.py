@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Method = Literal["mdav", "v-mdav", "univariate", "ranking", "projection", "clustering", "random", "labels"]
 Axis = Literal["pca", "sum"]
 
-METHODS = ("mdav", "v-mdav", "univariate", "ranking", "projection", "clustering", "random", "labels")
 ONE_BY_ONE = ("univariate", "ranking")
 """Methods that look at one column at a time."""
 

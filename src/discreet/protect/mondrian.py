@@ -17,17 +17,18 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Work
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.values import canonical_text
 from discreet.dp.entropy import Stream
+from discreet.engine.comparable import distinct_values
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
-from discreet.protect.coded_columns import coded_key, positions
-from discreet.protect.mondrian_partition import Dimension, Pieces, Watched, partition
-from discreet.protect.optimal_generalization import hierarchies_of
+from discreet.protect.coded_columns import Pieces, Watched, coded_key
+from discreet.protect.global_recoding import hierarchies_of
+from discreet.protect.mondrian_partition import Dimension, partition
 from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.records_of_classes import by_class
 from discreet.protect.treatment import Change, Treatment
@@ -124,9 +125,7 @@ class Mondrian(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Cut the file into groups and label each group's keys."""
         keys = engine.resolve_keys(data, self.keys)
-        for name in self.hierarchies:
-            if name not in keys:
-                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        need_known(self.hierarchies, keys, what="key", before="In hierarchies: ")
         models = [*([] if self.k is None else [KAnonymity(self.k)]), *self.models]
         by_classes = engine.is_lazy(data) and self.work == "class-wise" and engine.counted_unit(data) is None
         frame, watched = _classes(data, models, keys) if by_classes else _records(data, models, keys)
@@ -278,11 +277,6 @@ def _sensitive(data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[s
     return tuple(dict.fromkeys(column for model in models for column in model.columns))
 
 
-def _coded(table: pl.DataFrame, columns: Sequence[str]) -> dict[str, tuple[pl.Series, Integers]]:
-    domains = {column: table[column].unique().sort(nulls_last=True) for column in columns}
-    return {column: (domain, positions(table[column], domain)) for column, domain in domains.items()}
-
-
 def _records(
     data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str]
 ) -> tuple[pl.DataFrame, Watched]:
@@ -293,7 +287,7 @@ def _records(
         if isinstance(model, KMap):
             name = str(engine.resolve_weight(data, model.weight))
             weights[name] = engine.collect(data, [name]).to_series().cast(pl.Float64).to_numpy()
-    values = _coded(engine.collect(data, sensitive), sensitive) if sensitive else {}
+    values = {name: distinct_values(engine.collect(data, [name])[name]) for name in sensitive}
     return engine.collect(data, keys), Watched(values, weights, engine.unit_column(data))
 
 
@@ -303,4 +297,5 @@ def _classes(
     """Bring the combinations of keys and sensitive values home, and how many records have each."""
     sensitive = _sensitive(data, models, keys)
     table, many = engine.counted_combinations(data, [*keys, *sensitive])
-    return table.select(keys), Watched(_coded(table, sensitive), {}, many=many)
+    values = {name: distinct_values(table[name]) for name in sensitive}
+    return table.select(keys), Watched(values, {}, many=many)

@@ -6,17 +6,15 @@ are cut, the others try their next cut in the next round. A box without cuts lef
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ParameterError
-from discreet.engine import ClassCounts
-from discreet.protect.coded_columns import distinct_people, one_value_each, weight_of_people
-from discreet.protect.privacy_models import KAnonymity, KMap, PrivacyModel
+from discreet.protect.coded_columns import Pieces, Watched
+from discreet.protect.privacy_models import KAnonymity, PrivacyModel
 
 
 @dataclass(frozen=True)
@@ -36,53 +34,6 @@ class Dimension:
     ranks: Integers
     places: Floats
     levels: Integers | None = None
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What the models look at beside the keys: sensitive values (domain, codes), weights, and whose records they are.
-
-    ``units`` number the persons, in whom classes are counted; None where every record is a person. ``many`` says how
-    many records a row stands for, where the rows are combinations of values and not records.
-    """
-
-    sensitive: Mapping[str, tuple[pl.Series, Integers]]
-    weights: Mapping[str, Floats]
-    units: Integers | None = None
-    many: Integers | None = None
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The pieces a round proposes; records that are not on trial make up one more, so that the file is whole."""
-
-    owners: Integers
-    many: int
-    watched: Watched
-
-    @property
-    def sizes(self) -> Integers:
-        """The number of records (or persons) of each piece."""
-        if self.watched.units is not None:
-            return distinct_people(self.owners, self.watched.units, self.many)
-        return np.bincount(self.owners, weights=self.watched.many, minlength=self.many).astype(np.int64)
-
-    def values(self, column: str) -> ClassCounts:
-        """Count the values of a sensitive column in each piece."""
-        domain, codes = self.watched.sensitive[column]
-        if self.watched.units is not None:
-            return one_value_each(self.owners, self.watched.units, codes, domain, self.many)
-        pairs, place = np.unique(self.owners * len(domain) + codes, return_inverse=True)
-        counts = np.bincount(place, weights=self.watched.many, minlength=len(pairs))
-        starts = np.searchsorted(pairs // len(domain), np.arange(self.many + 1)).astype(np.int64)
-        return ClassCounts(pl.DataFrame, domain, starts, pairs % len(domain), counts.astype(np.int64))
-
-    def population(self, model: KMap) -> Floats:
-        """Add up the weights of each piece."""
-        weights = self.watched.weights[str(model.weight)]
-        if self.watched.units is not None:
-            return weight_of_people(self.owners, self.watched.units, weights, self.many)
-        return np.asarray(np.bincount(self.owners, weights=weights, minlength=self.many), dtype=np.float64)
 
 
 def partition(

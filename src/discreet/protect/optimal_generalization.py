@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.constraints import Above, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.core.wording import percent
@@ -24,6 +23,7 @@ from discreet.dp.entropy import Stream
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.loss import CELL_LOSSES
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.lattice_classes import Lattice
 from discreet.protect.lattice_search import Answer, CellObjective, ClassObjective, Evaluated, Search
 from discreet.protect.privacy_models import KMap, PrivacyModel, models_of
@@ -47,11 +47,7 @@ Loss = Literal[
         "Kohlmayer, F., Prasser, F., Eckert, C., Kemper, A. and Kuhn, K. A. (2012). Flash: efficient, "
         "stable and optimal k-anonymity. PASSAT 2012, 708–717.",
     ),
-    tells=(
-        "frontier",
-        "heights",
-        "nodes",
-    ),
+    tells=("frontier", "heights", "nodes"),
 )
 @dataclass(frozen=True)
 class OptimalGeneralization(Treatment):
@@ -147,9 +143,7 @@ class OptimalGeneralization(Treatment):
         """Search the lattice and recode the keys to the levels found."""
         keys = engine.resolve_keys(data, self.keys)
         for role, names in (("hierarchies", self.hierarchies), ("weights", self.weights or {})):
-            for name in names:
-                if name not in keys:
-                    raise ColumnError(f"In {role}: {unknown_name(name, keys, what='key')}")
+            need_known(names, keys, what="key", before=f"In {role}: ")
         for model in self.models:
             for column in model.columns:
                 engine.resolve_sensitive(data, column, keys)
@@ -181,7 +175,8 @@ class OptimalGeneralization(Treatment):
 
     def _released(self, lattice: Lattice, answer: Answer, best: Evaluated, *, by_classes: bool) -> Change:
         names = [key.name for key in lattice.keys]
-        gone = pl.Series(self._suppressed_records(lattice, best))
+        violating = lattice.violating(lattice.fresh_table(best.node), self.models)
+        gone = pl.Series(violating[lattice.owners_of_base(best.node)[lattice.base_of_record]])
         hide = best.suppressed > 0 and self.suppressed == "missing"
         columns = {}
         for key, level in zip(lattice.keys, best.node, strict=True):
@@ -213,10 +208,6 @@ class OptimalGeneralization(Treatment):
             },
             guarantee=None if rest else f"Every class of the keys {', '.join(names)} meets {meets}.",
         )
-
-    def _suppressed_records(self, lattice: Lattice, best: Evaluated) -> np.ndarray:
-        violating = lattice.violating(lattice.fresh_table(best.node), self.models)
-        return violating[lattice.owners_of_base(best.node)[lattice.base_of_record]]
 
     def _notes(
         self, lattice: Lattice, answer: Answer, best: Evaluated, rest: Sequence[str]
@@ -258,23 +249,6 @@ class OptimalGeneralization(Treatment):
             f"No combination of levels meets {names} with at most {percent(self.suppression_limit)} of the records "
             "suppressed. Raise suppression_limit, or ask for less in models."
         )
-
-
-def hierarchies_of(hierarchies: Any) -> dict[str, Hierarchy]:
-    """Take hierarchies as a user or a plan file gives them: as objects or descriptions, by column."""
-    if not isinstance(hierarchies, Mapping):
-        raise ParameterError("hierarchies must be a dictionary {column: Hierarchy}.")
-    found = {
-        str(name): Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
-        for name, item in hierarchies.items()
-    }
-    for name, item in found.items():
-        if not isinstance(item, Hierarchy):
-            raise ParameterError(
-                f"hierarchies must hold a Hierarchy for '{name}', not {type(item).__name__}. "
-                "Make one with Hierarchy.from_csv, from_tree, intervals, …"
-            )
-    return found
 
 
 def _frontier(answer: Answer, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from discreet.core.constraints import Public
-from discreet.core.errors import DiscreetError, ParameterError, unknown_name
+from discreet.core.errors import DiscreetError, ParameterError, need_known
 from discreet.core.files.untrusted import read_toml
 from discreet.core.guarantees import PART_OF_A_PLAN
 from discreet.core.parameters import check
@@ -181,9 +181,7 @@ class Plan(Treatment):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Plan:
         """Make a plan from the content of a TOML file."""
-        for name in parameters:
-            if name not in ("name", "step"):
-                raise ParameterError(f"In the plan: {unknown_name(name, ('name', 'step'), what='entry')}")
+        need_known(parameters, ("name", "step"), what="entry", before="In the plan: ", kind=ParameterError)
         check(parameters.get("name", ""), str, "name", where="In the plan")
         entries = parameters.get("step", ())
         if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):

@@ -13,7 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Work
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.errors import ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.dp.entropy import Stream
@@ -34,10 +34,7 @@ Matrix = Mapping[Any, Mapping[Any, float]]
         "randomisation for statistical disclosure control: theory and implementation. Journal of Official "
         "Statistics 14(4), 463–478.",
     ),
-    tells=(
-        "local_epsilon",
-        "local_epsilon_of_record",
-    ),
+    tells=("local_epsilon", "local_epsilon_of_record"),
 )
 @dataclass(frozen=True)
 class Pram(Treatment):
@@ -154,9 +151,8 @@ class Pram(Treatment):
                 raise ParameterError(f"matrix has rows for '{name}', which is not among the columns of pram.")
         for option in ("change", "theta", "epsilon"):
             given = getattr(self, option)
-            for name in given if isinstance(given, Mapping) else ():
-                if name not in names:
-                    raise ParameterError(f"In {option}: {unknown_name(name, names)}")
+            named = given if isinstance(given, Mapping) else ()
+            need_known(named, names, before=f"In {option}: ", kind=ParameterError)
         strata = () if self.strata is None else existing(data, self.strata, treatment=self.name)
         both = set(strata) & set(names)
         if both:

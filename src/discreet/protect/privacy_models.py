@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
@@ -22,11 +22,11 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import Above, AtLeast, ColumnName, HoldsValues, Share
-from discreet.core.errors import ParameterError, unknown_name
-from discreet.core.method_cards import kebab
+from discreet.core.errors import ParameterError, need_known
+from discreet.core.method_cards import kebab, made_from, parameters_of
 from discreet.core.parameters import typed_parameters
 from discreet.core.value_gate import name_in_documents
-from discreet.core.values import jsonable, named_among
+from discreet.core.values import named_among
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
@@ -106,12 +106,7 @@ class PrivacyModel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the model in plain values, with its kebab name under ``model``."""
-        given: dict[str, Any] = {"model": self.name}
-        for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
-            if value is not None and (value != item.default or not _has_default(item)):
-                given[item.name] = value.to_dict() if isinstance(value, Hierarchy) else jsonable(value)
-        return given
+        return {"model": self.name, **parameters_of(self)}
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> PrivacyModel:
@@ -125,19 +120,10 @@ class PrivacyModel(ABC):
         """
         parameters = dict(description)
         name = str(parameters.pop("model", None))
-        if name not in PrivacyModel.known:
-            raise ParameterError(unknown_name(name, PrivacyModel.known, what="privacy model"))
-        kind = PrivacyModel.known[name]
-        options = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-        for option in parameters:
-            if option not in options:
-                raise ParameterError(f"In {name}: {unknown_name(option, options, what='parameter')}")
+        need_known([name], PrivacyModel.known, what="privacy model", kind=ParameterError)
         if isinstance(parameters.get("hierarchy"), Mapping):
             parameters["hierarchy"] = Hierarchy.from_dict(parameters["hierarchy"])
-        try:
-            return kind(**parameters)
-        except TypeError as error:
-            raise ParameterError(f"{name} cannot be made from these parameters: {error}.") from error
+        return made_from(PrivacyModel.known[name], name, parameters)
 
 
 name_in_documents("model", PrivacyModel.known)
@@ -147,17 +133,9 @@ def models_of(models: Any) -> tuple[PrivacyModel, ...]:
     """Take the models as a user or a plan file gives them: one or several, as objects or descriptions."""
     if isinstance(models, PrivacyModel | Mapping):
         models = [models]
-    if not isinstance(models, Sequence) or isinstance(models, str) or not models:
+    if not models:
         raise ParameterError("models must list at least one privacy model, e.g. models=[KAnonymity(5)].")
-    found: tuple[Any, ...] = tuple(
-        PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models
-    )
-    for item in found:
-        if not isinstance(item, PrivacyModel):
-            raise ParameterError(
-                f"models must hold privacy models such as KAnonymity(5), not {type(item).__name__}."
-            )
-    return found
+    return tuple(PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models)
 
 
 @dataclass(frozen=True)
@@ -440,10 +418,6 @@ class KMap(PrivacyModel):
         else:
             given["population"] = self.population
         return given
-
-
-def _has_default(item: Any) -> bool:
-    return "MISSING" not in repr(item.default)
 
 
 # What the rules of a policy ask of classes.

@@ -128,11 +128,7 @@ class RankSwap(Treatment):
         return values.gather(source), int(windows.max(initial=0))
 
 
-@method(
-    aim="doubt",
-    work="whole-file",
-    references=(DALENIUS_REISS_1982,),
-)
+@method(aim="doubt", work="whole-file", references=(DALENIUS_REISS_1982,))
 @dataclass(frozen=True)
 class RandomSwap(Treatment):
     """Swap the values of some columns between randomly drawn records.

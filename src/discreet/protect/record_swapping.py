@@ -391,6 +391,13 @@ class _Households(StandingOut):
 
     def partners(self, rng: np.random.Generator, match: Sequence[Sequence[str]], share: float) -> Integers:
         """Find the partner of every household, -1 for none."""
+        from discreet.protect.swapping_kernels import find_partners
+
+        def pair(targets: Integers, look: Integers, level: int, most: int = -1) -> None:
+            """Find partners for the targets among those who look alike in another area of the level."""
+            alike, company = self.sorted_by(look, level), self.company()
+            find_partners(rng, targets.astype(np.int64), most, alike, company, partner, *self._members)
+
         partner = np.full(len(self.units), -1, dtype=np.int64)
         # Who has no place is set aside as its own partner, and freed again at the end.
         nowhere = np.flatnonzero(~self.placed)
@@ -399,31 +406,15 @@ class _Households(StandingOut):
         for level in range(len(self.areas)):
             targets = rng.permutation(np.flatnonzero((self.level == level) & self.placed))
             for look in looks:
-                self._pair(rng, targets, partner, look=look, level=level)
+                pair(targets, look, level)
         wanted = math.ceil(share * len(self.units) - 1e-9)
         for look in looks:
             short = wanted - int((partner >= 0).sum()) + len(nowhere)
             if short > 0:
                 others = rng.permutation(np.flatnonzero(partner < 0))
-                self._pair(rng, others, partner, look=look, level=len(self.areas) - 1, most=short)
+                pair(others, look, len(self.areas) - 1, short)
         partner[nowhere] = -1
         return partner
-
-    def _pair(
-        self,
-        rng: np.random.Generator,
-        targets: Integers,
-        partner: Integers,
-        *,
-        look: Integers,
-        level: int,
-        most: int = -1,
-    ) -> None:
-        """Find partners for the targets among those who look alike in another area of the level."""
-        from discreet.protect.swapping_kernels import find_partners
-
-        alike, company = self.sorted_by(look, level), self.company()
-        find_partners(rng, targets.astype(np.int64), most, alike, company, partner, *self._members)
 
 
 # Record swapping without households: exchanges are worked out between classes, and looked up for records.
@@ -435,6 +426,14 @@ class ClassExchange(StandingOut):
 
     def moves(self, rng: np.random.Generator, match: Sequence[Sequence[str]], share: float) -> pl.DataFrame:
         """Say how many records of one class take the place of another: columns ``from``, ``to``, ``records``."""
+        from discreet.protect.swapping_kernels import swap_classes
+
+        def exchanges(targets: Integers, look: Integers, level: int, most: int = -1) -> Integers:
+            """Find partners for the targets among those who look alike in another area of the level."""
+            alike, company = self.sorted_by(look, level), self.company()
+            own = targets.astype(np.int64)
+            return np.asarray(swap_classes(rng, own, most, alike, company, free, self.combinations))
+
         free = np.where(self.placed, self.records, 0)
         looks = [self.looks(names) for names in match]
         pairs = []
@@ -442,39 +441,17 @@ class ClassExchange(StandingOut):
             standing = np.flatnonzero((self.level == level) & self.placed)
             targets = rng.permutation(np.repeat(standing, self.records[standing]))
             if len(targets):
-                pairs += [self._exchanges(rng, targets, free, look=look, level=level) for look in looks]
+                pairs += [exchanges(targets, look, level) for look in looks]
         wanted = math.ceil(share * int(self.records.sum()) - 1e-9)
         nobody = np.zeros(0, dtype=np.int64)
         for look in looks:
             short = wanted - 2 * sum(map(len, pairs))
             if short > 0:
-                lowest = len(self.areas) - 1
-                pairs.append(self._exchanges(rng, nobody, free, look=look, level=lowest, most=short))
+                pairs.append(exchanges(nobody, look, len(self.areas) - 1, short))
         both = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs])
-        ways = pl.DataFrame(
-            {"from": np.concatenate([both[:, 0], both[:, 1]]), "to": np.concatenate([both[:, 1], both[:, 0]])}
-        )
+        ways = pl.DataFrame(np.vstack([both, both[:, ::-1]]), schema=["from", "to"])
         counted = ways.group_by("from", "to").agg(records=pl.len().cast(pl.Int64))
         return counted.sort("from", "to")
-
-    def _exchanges(
-        self,
-        rng: np.random.Generator,
-        targets: Integers,
-        free: Integers,
-        *,
-        look: Integers,
-        level: int,
-        most: int = -1,
-    ) -> Integers:
-        """Find partners for the targets among those who look alike in another area of the level."""
-        from discreet.protect.swapping_kernels import swap_classes
-
-        alike, company = self.sorted_by(look, level), self.company()
-        found: Integers = swap_classes(
-            rng, targets.astype(np.int64), most, alike, company, free, self.combinations
-        )
-        return found
 
 
 def moved_records(

@@ -16,23 +16,7 @@ from discreet.core.method_cards import method
 from discreet.core.parameters import keep_as_tuples
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.number_blocks import (
-    NumberBlock,
-    Predictors,
-    alike,
-    beside,
-    groups,
-    normal_scores,
-    orthonormal,
-    outside,
-    own_strata,
-    rank_correlation,
-    rounding_note,
-    stratum_codes,
-    to_records,
-    unit_column,
-    weight_note,
-)
+from discreet.protect import number_blocks
 from discreet.protect.treatment import Change, Treatment, numeric
 
 SynthesisMethod = Literal["exact", "coefficients", "sampled"]
@@ -137,9 +121,9 @@ class RegressionSynthesis(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Fit the regression and give every record a new residual."""
         names = numeric(data, self.columns, treatment=self.name)
-        given = Predictors.read(data, self.given, names, ordered=False, treatment=self.name)
-        unit = unit_column(data, self.by, names, treatment=self.name)
-        block = NumberBlock.read(data, names, beside=[*given.names, *unit], treatment=self.name)
+        given = number_blocks.Predictors.read(data, self.given, names, ordered=False, treatment=self.name)
+        unit = number_blocks.unit_column(data, self.by, names, treatment=self.name)
+        block = number_blocks.NumberBlock.read(data, names, beside=[*given.names, *unit], treatment=self.name)
         block, units = block.once_a_unit(self.by, given.names)
         if units is not None:
             given = given.at(units.first)
@@ -158,8 +142,8 @@ class RegressionSynthesis(Treatment):
         for warning in warned:
             warnings.warn(warning, DiscreetWarning, stacklevel=4)
         return Change(
-            columns=to_records(block.columns(made, round_integers=self.round_integers), units),
-            notes=(*self._notes(block, len(incomplete)), *weight_note(data), *warned),
+            columns=number_blocks.to_records(block.columns(made, round_integers=self.round_integers), units),
+            notes=(*self._notes(block, len(incomplete)), *number_blocks.weight_note(data), *warned),
         )
 
     def _synthesized(
@@ -168,11 +152,11 @@ class RegressionSynthesis(Treatment):
         mean, spread = _center(values)
         scaled = (values - mean) / spread
         inner, scale = _center(predictors)
-        within, _ = orthonormal((predictors - inner) / scale)
-        rest = outside(scaled, [within])
+        within, _ = number_blocks.orthonormal((predictors - inner) / scale)
+        rest = number_blocks.outside(scaled, [within])
         fitted = scaled - rest
         # Below this a residual is what rounding left of an exact fit.
-        residual, factor = orthonormal(rest, floor=1e-11 * np.sqrt(len(values)))
+        residual, factor = number_blocks.orthonormal(rest, floor=1e-11 * np.sqrt(len(values)))
         rank, freedom = len(factor), len(values) - 1 - within.shape[1]
         twice = 2 if self.method == "exact" else 1
         if freedom < max(twice * rank, 1):
@@ -183,15 +167,15 @@ class RegressionSynthesis(Treatment):
                 "Name fewer columns, group the levels of categories, or use method='sampled'."
             )
         if self.method == "exact":
-            drawn = np.sqrt(1 - self.similarity**2) * beside([within, residual], rank, rng) + (
+            drawn = np.sqrt(1 - self.similarity**2) * number_blocks.beside([within, residual], rank, rng) + (
                 self.similarity * residual
             )
         else:
             drawn = rng.standard_normal((len(values), rank)) / np.sqrt(freedom)
-            drawn = outside(drawn, [within]) if self.method == "coefficients" else drawn
+            drawn = number_blocks.outside(drawn, [within]) if self.method == "coefficients" else drawn
         return mean + (fitted + drawn @ factor) * spread, _unmoved(within, rest, names)
 
-    def _notes(self, block: NumberBlock, incomplete: int) -> list[str]:
+    def _notes(self, block: number_blocks.NumberBlock, incomplete: int) -> list[str]:
         kept = {
             "exact": "means, covariances and regression estimates are kept exactly",
             "coefficients": "means and regression coefficients are kept exactly",
@@ -201,7 +185,7 @@ class RegressionSynthesis(Treatment):
         if self.similarity:
             notes.append(f"New residuals correlate with the old ones at {self.similarity:g}.")
         if self.method != "sampled":
-            notes += rounding_note(block, round_integers=self.round_integers, what="them")
+            notes += number_blocks.rounding_note(block, round_integers=self.round_integers, what="them")
         if incomplete:
             notes.append(
                 f"{incomplete:,} records with missing values were drawn from the regression on what they know; "
@@ -241,7 +225,11 @@ def _unmoved(within: Floats, rest: Floats, names: Sequence[str]) -> list[str]:
 
 
 def _predicted(
-    values: Floats, given: Predictors, full: Flags, records: np.ndarray, rng: np.random.Generator
+    values: Floats,
+    given: number_blocks.Predictors,
+    full: Flags,
+    records: np.ndarray,
+    rng: np.random.Generator,
 ) -> Floats:
     """Draw the known values of incomplete records from the regression of the complete ones on what they know."""
     made = values[records]
@@ -249,11 +237,11 @@ def _predicted(
     scaled = (values[full] - mean) / spread
     inner, scale = _center(given.matrix[full])
     known = np.hstack([~np.isnan(made), given.known[records]])
-    for pattern, rows in alike(np.asarray(known)):
+    for pattern, rows in number_blocks.alike(np.asarray(known)):
         own, use = pattern[: len(mean)], np.flatnonzero(pattern[len(mean) :][given.source])
         design = ((given.matrix[full] - inner) / scale)[:, use]
         slope = np.linalg.lstsq(design, scaled[:, own], rcond=1e-10)[0]
-        rest, factor = orthonormal(scaled[:, own] - design @ slope)
+        rest, factor = number_blocks.orthonormal(scaled[:, own] - design @ slope)
         freedom = max(len(design) - 1 - len(use), 1)
         there = ((given.matrix[records[rows]] - inner) / scale)[:, use]
         noise = rng.standard_normal((len(rows), rest.shape[1])) @ factor / np.sqrt(freedom)
@@ -339,17 +327,17 @@ class Shuffle(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Draw new ranks and hand the values out by them."""
         names = numeric(data, self.columns, treatment=self.name)
-        strata = own_strata(data, self.strata, names, treatment=self.name)
-        given = Predictors.read(data, self.given, names, ordered=True, treatment=self.name)
-        unit = unit_column(data, self.by, names, treatment=self.name)
+        strata = number_blocks.own_strata(data, self.strata, names, treatment=self.name)
+        given = number_blocks.Predictors.read(data, self.given, names, ordered=True, treatment=self.name)
+        unit = number_blocks.unit_column(data, self.by, names, treatment=self.name)
         beside = dict.fromkeys([*strata, *given.names, *unit])
-        block = NumberBlock.read(data, names, beside=list(beside), treatment=self.name)
+        block = number_blocks.NumberBlock.read(data, names, beside=list(beside), treatment=self.name)
         block, units = block.once_a_unit(self.by, [*strata, *given.names])
         if units is not None:
             given = given.at(units.first)
         matrix = block.matrix()
         least = max(10, len(names) + given.matrix.shape[1] + 2)
-        parts, pooled = groups(stratum_codes(block.table, strata), least)
+        parts, pooled = number_blocks.groups(number_blocks.stratum_codes(block.table, strata), least)
         source = np.tile(np.arange(len(matrix)), (len(names), 1))
         repaired = 0.0
         for number, rows in enumerate(parts):
@@ -361,9 +349,12 @@ class Shuffle(Treatment):
             name: block.table[name].gather(source[at]).cast(block.kinds[name])
             for at, name in enumerate(names)
         }
-        return Change(columns=to_records(columns, units), notes=tuple(self._notes(given, pooled, repaired)))
+        return Change(
+            columns=number_blocks.to_records(columns, units),
+            notes=tuple(self._notes(given, pooled, repaired)),
+        )
 
-    def _notes(self, given: Predictors, pooled: int, repaired: float) -> list[str]:
+    def _notes(self, given: number_blocks.Predictors, pooled: int, repaired: float) -> list[str]:
         beside = f" given {len(given.names)} columns" if given.names else ""
         notes = [f"Values were handed round among the records{beside}; each column keeps exactly its values."]
         if pooled:
@@ -379,18 +370,20 @@ class Shuffle(Treatment):
 
 
 def _drawn(
-    values: Floats, given: Predictors, rows: Integers, rng: np.random.Generator
+    values: Floats, given: number_blocks.Predictors, rows: Integers, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Draw normal scores for the records, given what they know; also how much the correlations were repaired."""
     from discreet.numerics.correlation import nearest_correlation, root_of
 
     p, beside = values.shape[1], given.matrix[rows]
-    raw = 2 * np.sin(np.pi / 6 * rank_correlation(np.hstack([values, beside])))
+    raw = 2 * np.sin(np.pi / 6 * number_blocks.rank_correlation(np.hstack([values, beside])))
     np.fill_diagonal(raw, 1.0)
     whole = nearest_correlation(raw)
-    scores = np.column_stack([normal_scores(beside[:, at]) for at in range(beside.shape[1])] or [beside])
+    scores = np.column_stack(
+        [number_blocks.normal_scores(beside[:, at]) for at in range(beside.shape[1])] or [beside]
+    )
     drawn = rng.standard_normal((len(values), p))
-    for known, records in alike(given.known[rows]):
+    for known, records in number_blocks.alike(given.known[rows]):
         use = np.flatnonzero(known[given.source])
         across, within = whole[p + use][:, :p], whole[np.ix_(p + use, p + use)]
         slope = np.linalg.pinv(within, rcond=1e-10, hermitian=True) @ across

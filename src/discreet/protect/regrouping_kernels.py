@@ -56,6 +56,17 @@ def _filling(members: int, group: int, fillings: Fillings) -> float:
     return np.inf
 
 
+@inner
+def _price(group: int, taken: Integers, offers: Offers, fillings: Fillings) -> tuple[float, int]:
+    """What it costs when all units that have taken nothing yet form a group, and how many they are."""
+    cost, free = 0.0, ZERO
+    for position in range(offers.group_start[group], offers.group_start[group + 1]):
+        if taken[offers.entry_unit[offers.group_entry[position]]] < 0:
+            cost += offers.entry_cost[offers.group_entry[position]]
+            free += 1
+    return cost + _filling(free, group, fillings), free
+
+
 @compiled
 def gather(offers: Offers, fillings: Fillings) -> Integers:
     """Let the groups that are cheapest for each of their units form first; return the entry each unit takes."""
@@ -63,22 +74,13 @@ def gather(offers: Offers, fillings: Fillings) -> Integers:
     groups = len(offers.group_start) - 1
     queue = [(0.0, 0, 0) for _ in range(0)]
     for group in range(groups):
-        cost, free = 0.0, ZERO
-        for position in range(offers.group_start[group], offers.group_start[group + 1]):
-            cost += offers.entry_cost[offers.group_entry[position]]
-            free += 1
-        cost += _filling(free, group, fillings)
+        cost, free = _price(group, taken, offers, fillings)
         if free and cost < np.inf:
             queue.append((cost / free, -free, group))
     heapq.heapify(queue)
     while queue:
         promise, count, group = heapq.heappop(queue)
-        cost, free = 0.0, ZERO
-        for position in range(offers.group_start[group], offers.group_start[group + 1]):
-            if taken[offers.entry_unit[offers.group_entry[position]]] < 0:
-                cost += offers.entry_cost[offers.group_entry[position]]
-                free += 1
-        cost += _filling(free, group, fillings)
+        cost, free = _price(group, taken, offers, fillings)
         if free == 0 or cost == np.inf:
             continue
         if cost / free > promise or -free > count:
@@ -102,8 +104,7 @@ def improve(taken: Integers, offers: Offers, fillings: Fillings, awake: Flags) -
     for unit in range(units):
         members[offers.entry_group[taken[unit]]] += 1
     saved = 0.0
-    log_unit = np.zeros(units + 1, dtype=np.int64)
-    log_from = np.zeros(units + 1, dtype=np.int64)
+    log = np.zeros((units + 1, 2), dtype=np.int64)  # which unit was moved, and from which entry
     while awake.any():
         before = saved
         was = members.copy()
@@ -117,10 +118,10 @@ def improve(taken: Integers, offers: Offers, fillings: Fillings, awake: Flags) -
                 saved += _move_one(unit, members, taken, offers, fillings)
         for group in range(groups):
             if concerned[group] and 0 < members[group] <= 2 * fillings.k:
-                saved += _give_up(group, members, taken, offers, fillings, log_unit, log_from)
+                saved += _give_up(group, members, taken, offers, fillings, log)
         for group in range(groups):
             if concerned[group] and offers.group_start[group + 1] - offers.group_start[group] > 1:
-                saved += _draw_in(group, members, taken, offers, fillings, log_unit, log_from)
+                saved += _draw_in(group, members, taken, offers, fillings, log)
         if saved - before < _LESS:
             break
         awake[:] = False
@@ -182,13 +183,7 @@ def _move_one(unit: int, members: Integers, taken: Integers, offers: Offers, fil
 
 @inner
 def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
-    group: int,
-    members: Integers,
-    taken: Integers,
-    offers: Offers,
-    fillings: Fillings,
-    log_unit: Integers,
-    log_from: Integers,
+    group: int, members: Integers, taken: Integers, offers: Offers, fillings: Fillings, log: Integers
 ) -> float:
     """Send all units of a group where they cost least, if that is cheaper; return what it saves."""
     saved = _filling(members[group], group, fillings)
@@ -207,26 +202,20 @@ def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
             saved = -np.inf
             break
         saved += offers.entry_cost[taken[unit]] - best_cost
-        log_unit[moved], log_from[moved] = unit, taken[unit]
+        log[moved, 0], log[moved, 1] = unit, taken[unit]
         moved += 1
         members[group] -= 1
         members[offers.entry_group[best]] += 1
         taken[unit] = best
     if saved > _LESS:
         return float(saved)
-    _undo(moved, members, taken, offers, log_unit, log_from)
+    _undo(moved, members, taken, offers, log)
     return 0.0
 
 
 @inner
 def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
-    group: int,
-    members: Integers,
-    taken: Integers,
-    offers: Offers,
-    fillings: Fillings,
-    log_unit: Integers,
-    log_from: Integers,
+    group: int, members: Integers, taken: Integers, offers: Offers, fillings: Fillings, log: Integers
 ) -> float:
     """Let units come from other groups, those of small groups first, if that is cheaper; return what it saves."""
     saved = _filling(members[group], group, fillings)
@@ -244,7 +233,7 @@ def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
             if gain < wanted - _LESS:
                 continue
             saved += gain - offers.entry_cost[entry]
-            log_unit[moved], log_from[moved] = unit, taken[unit]
+            log[moved, 0], log[moved, 1] = unit, taken[unit]
             moved += 1
             members[old] -= 1
             members[group] += 1
@@ -252,19 +241,17 @@ def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
     saved -= _filling(members[group], group, fillings)
     if saved > _LESS:
         return float(saved)
-    _undo(moved, members, taken, offers, log_unit, log_from)
+    _undo(moved, members, taken, offers, log)
     return 0.0
 
 
 @inner
-def _undo(  # noqa: PLR0917 - compiled code takes arrays by position
-    moved: int, members: Integers, taken: Integers, offers: Offers, log_unit: Integers, log_from: Integers
-) -> None:
+def _undo(moved: int, members: Integers, taken: Integers, offers: Offers, log: Integers) -> None:
     for move in range(moved - 1, -1, -1):
-        unit = log_unit[move]
+        unit, before = log[move, 0], log[move, 1]
         members[offers.entry_group[taken[unit]]] -= 1
-        members[offers.entry_group[log_from[move]]] += 1
-        taken[unit] = log_from[move]
+        members[offers.entry_group[before]] += 1
+        taken[unit] = before
 
 
 @compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,15 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers, Words
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Share
-from discreet.core.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetError, ParameterError, need_known
 from discreet.core.method_cards import method
 from discreet.core.wording import percent, type_name
 from discreet.dp.entropy import Stream
 from discreet.engine import ByRecord
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.lattice_classes import Lattice
-from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.records_of_classes import DrawnRecords
 from discreet.protect.treatment import Change, Treatment
 
@@ -132,24 +132,12 @@ class RobinHood(Treatment):
                 "k_target must be at least k_initial: masking adds to the protection that generalization gives."
             )
 
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> RobinHood:
-        """Read hierarchies from their description in a plan file."""
-        try:
-            return cls(**parameters)
-        except TypeError as error:
-            raise ParameterError(f"robin-hood cannot be made from these parameters: {error}.") from error
-
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Generalize lightly, then mask."""
         keys = engine.resolve_keys(data, self.keys)
-        if self.fairness not in keys:
-            raise ColumnError(
-                f"{unknown_name(self.fairness, keys, what='key')} The fairness attribute must be one of the keys."
-            )
-        for name in self.hierarchies:
-            if name not in keys:
-                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        must_be = " The fairness attribute must be one of the keys."
+        need_known([self.fairness], keys, what="key", after=must_be)
+        need_known(self.hierarchies, keys, what="key", before="In hierarchies: ")
         if engine.unit_column(data) is not None:
             raise ColumnError(
                 f"'{engine.unit_in_words(data)}' has several records for some people, and RobinHood masks records: one "

@@ -16,7 +16,7 @@ import polars as pl
 from discreet import dp, engine
 from discreet.core.arrays import Flags
 from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, HoldsValues, Share
-from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError, need_known
 from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.parameters import checked
@@ -26,8 +26,8 @@ from discreet.dp.sensitivity import refuse_several_records
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import coded_key
+from discreet.protect.global_recoding import hierarchies_of
 from discreet.protect.lattice_classes import Lattice, Node
-from discreet.protect.optimal_generalization import hierarchies_of
 from discreet.protect.treatment import Change, Treatment, existing
 
 Score = Literal["granularity", "classification", "group-size"]
@@ -47,11 +47,7 @@ _OTHERS_KEPT = "columns that are not keys were kept, which k records need not sh
         "with strong privacy guarantees. Proceedings on Privacy Enhancing Technologies 2018(1), 67–87. "
         "doi:10.1515/popets-2018-0004",
     ),
-    tells=(
-        "heights",
-        "ledger",
-        "plan",
-    ),
+    tells=("heights", "ledger", "plan"),
 )
 @dataclass(frozen=True)
 class SampleAndAnonymize(Treatment):
@@ -165,9 +161,7 @@ class SampleAndAnonymize(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Choose the levels privately, sample, coarsen, and leave small classes out."""
         keys = self._keys(data)
-        for name in self.hierarchies:
-            if name not in keys:
-                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        need_known(self.hierarchies, keys, what="key", before="In hierarchies: ")
         targets = () if self.target is None else existing(data, self.target, treatment=self.name)
         table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
         table, unknown = self._known(table)

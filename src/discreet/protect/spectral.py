@@ -18,14 +18,7 @@ from discreet.core.parameters import keep_as_tuples
 from discreet.core.wording import percent
 from discreet.dp.entropy import Stream
 from discreet.microdata import Microdata
-from discreet.protect.number_blocks import (
-    NumberBlock,
-    groups,
-    own_strata,
-    rounding_note,
-    stratum_codes,
-    weight_note,
-)
+from discreet.protect import number_blocks
 from discreet.protect.spectral_measures import (
     EQUAL,
     asymptotic_cov,
@@ -158,17 +151,17 @@ class SpectralAnonymize(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Mask the block of columns, group by group."""
         names = numeric(data, self.columns, treatment=self.name)
-        strata = own_strata(data, self.by, names, treatment=self.name)
-        block = NumberBlock.read(data, names, beside=strata, treatment=self.name)
+        strata = number_blocks.own_strata(data, self.by, names, treatment=self.name)
+        block = number_blocks.NumberBlock.read(data, names, beside=strata, treatment=self.name)
         matrix = block.matrix()
         full: Flags = np.asarray(~np.isnan(matrix).any(axis=1))
         self._check(matrix, full, names)
-        codes = stratum_codes(block.table, strata)
+        codes = number_blocks.stratum_codes(block.table, strata)
         if strata:
             self._check_sizes(codes[full], len(names))
         constant = block.constant()
         made = np.full_like(matrix, np.nan)
-        parts = groups(codes[full])[0] if strata else [np.arange(int(full.sum()))]
+        parts = number_blocks.groups(codes[full])[0] if strata else [np.arange(int(full.sum()))]
         inside = np.flatnonzero(full)
         spectra: list[_Spectrum] = []
         for number, part in enumerate(parts):
@@ -198,7 +191,7 @@ class SpectralAnonymize(Treatment):
             warnings.warn(warning, DiscreetWarning, stacklevel=4)
         return Change(
             columns=columns,
-            notes=(*notes, *weight_note(data), *warned),
+            notes=(*notes, *number_blocks.weight_note(data), *warned),
             parameters={"diagnostics": diagnostics},
             internal={"singular_values": [spectrum.values.tolist() for spectrum in spectra]},
         )
@@ -280,7 +273,7 @@ class SpectralAnonymize(Treatment):
 
     def _notes(
         self,
-        block: NumberBlock,
+        block: number_blocks.NumberBlock,
         spectra: Sequence[_Spectrum],
         diagnostics: dict[str, Any],
         *,
@@ -312,7 +305,7 @@ class SpectralAnonymize(Treatment):
                 f"Matches were looked for among {diagnostics['looked_at']:,} masked records drawn at random."
             )
         exact = "means" if self.method == "P" else "means and covariances"
-        notes += rounding_note(block, round_integers=self.round_integers, what=exact)
+        notes += number_blocks.rounding_note(block, round_integers=self.round_integers, what=exact)
         if self.clip_to_range:
             notes.append(
                 "Values were pulled back to the range of their column, which moves means and covariances."

@@ -25,11 +25,7 @@ from discreet.microdata import Microdata
 from discreet.protect.treatment import Aside, Change, Treatment, existing, numeric
 
 
-@method(
-    aim="doubt",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="doubt", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class StochasticRound(Treatment):
     """Round counts below ``k`` to 0 or ``k`` at random, so that they are right on average.
@@ -172,8 +168,7 @@ class StochasticRound(Treatment):
         small = (true > 0) & (true < self.k)
         factor = shown / true if self.weighted_rule == "scale" else shown * 0
         moved = total.cast(pl.Float64).zip_with(~small, total.cast(pl.Float64) * factor)
-        keeps = total.dtype.is_float()
-        return moved.cast(total.dtype) if keeps else moved
+        return moved.cast(total.dtype) if total.dtype.is_float() else moved
 
 
 def checked_counts(values: pl.Series) -> Floats:

@@ -21,9 +21,8 @@ from discreet.protect.suppression_kernels import numbered, numbered_beside
 from discreet.protect.suppression_regrouping import regroup
 from discreet.protect.suppression_search import sets_by_cost, too_many_sets
 
-_FEW = (
-    500  # with no more records in groups below k, meetings alone are tried as well, and the cheaper is taken
-)
+# With no more records in groups below k, meetings alone are tried as well, and the cheaper is taken.
+_FEW = 500
 _Losses: TypeAlias = tuple[Integers, Integers, Integers]
 """Rows of records, the cells they lose as bits, and how many of their records do."""
 

@@ -73,7 +73,9 @@ def _chosen_masks(rows: CountedRows, lacking: Flags, costs: Floats, demand: Dema
         best = choice.best()
         if not served and (best >= 0).any():
             served = True
-            if _can_serve(masks) and not len(demand.least):
+            # Rows that give up these sets must show equally many values, and the sets must be few enough.
+            few = len(masks) <= _MOST_SETS_TO_SERVE and len({mask.bit_count() for mask in masks}) == 1
+            if few and not len(demand.least):
                 best = _served(lonely, waiting, choice, best, demand.k)
         chosen[waiting[best >= 0]] = choice.masks[best[best >= 0]]
     # Nothing is left to show: such a record agrees with everybody in its stratum.
@@ -160,11 +162,6 @@ def _one_key_each(lonely: _Lonely, waiting: Integers, costs: Floats) -> Integers
     return np.where(known.any(axis=0), np.array(masks)[gain.argmax(axis=0)], 0)
 
 
-def _can_serve(masks: Sequence[int]) -> bool:
-    """Say whether rows that give up these sets show equally many values, and whether the sets are few enough."""
-    return len(masks) <= _MOST_SETS_TO_SERVE and len({mask.bit_count() for mask in masks}) == 1
-
-
 def _served(lonely: _Lonely, waiting: Integers, choice: _Choice, best: Integers, k: int) -> Integers:
     """Let rows that have a choice choose so that rows without one find company, where that is enough."""
     codes, records = lonely.rows.codes[waiting], lonely.rows.records[waiting]
@@ -192,20 +189,11 @@ def _served(lonely: _Lonely, waiting: Integers, choice: _Choice, best: Integers,
         start[i, : len(begins)] = held + begins
         members.append(there)
         held += len(there)
-    return np.asarray(
-        serve_the_stranded(
-            best,
-            stranded,
-            choice.helped,
-            choice.safe,
-            records,
-            k,
-            pair,
-            place,
-            start,
-            np.concatenate(members),
-        )
+    listed = np.concatenate(members)
+    served = serve_the_stranded(
+        best, stranded, choice.helped, choice.safe, records, k, pair, place, start, listed
     )
+    return np.asarray(served)
 
 
 def too_many_sets(tried: int, rows: int) -> bool:
@@ -278,17 +266,17 @@ def give_back_unneeded(
     record, key = record[order], key[order]
     owners, candidate = np.unique(record, return_inverse=True)
     room = len(record)
+    sizes, masses = (
+        np.array([_spread_out(both[at], part, rows, room) for both, part in zip(company, parts, strict=True)])
+        for at in (0, 1)
+    )
     given = give_back(
         np.vstack([rows.codes, np.zeros((room, codes.shape[1]), dtype=np.int32)]),
         np.append(rows.records, np.zeros(room, dtype=np.int64)),
         np.append(rows.weights, np.zeros(room)),
         len(rows.codes),
-        np.array(
-            [_spread_out(found[0], part, rows, room) for found, part in zip(company, parts, strict=True)]
-        ),
-        np.array(
-            [_spread_out(found[1], part, rows, room) for found, part in zip(company, parts, strict=True)]
-        ),
+        sizes,
+        masses,
         np.array([np.isin(np.arange(codes.shape[1]), demand.columns) for demand in demands]),
         np.array([demand.k for demand in demands]),
         _padded([demand.least for demand in demands]),

@@ -57,13 +57,7 @@ class Problem:
 
     def check(self) -> None:
         """Refuse what cannot be reached even with every key blank."""
-        blank = CountedRows(
-            np.ascontiguousarray(self.codes[:, -1:]),
-            self.weights,
-            wildcard=False,
-            units=self.units,
-            many=self.many,
-        )
+        blank = replace(self, wildcard=False).counted(np.array([self.codes.shape[1] - 1]))
         if not all(demand.met(blank.records, blank.weights).all() for demand in self.demands):
             where = "a stratum" if len(blank.records) > 1 else "the file"
             heads = "records" if self.units is None else "people"
@@ -71,6 +65,11 @@ class Problem:
                 f"The aim cannot be reached: {where} has only {int(blank.records.min()):,} {heads}, too few even with "
                 "every key blank. Lower k (or raise risk_threshold), or merge small strata."
             )
+
+    def counted(self, columns: Integers) -> CountedRows:
+        """Count the combinations of some columns of the codes."""
+        part = np.ascontiguousarray(self.codes[:, columns])
+        return CountedRows(part, self.weights, wildcard=self.wildcard, units=self.units, many=self.many)
 
 
 def solve(problem: Problem) -> Alike:
@@ -106,17 +105,8 @@ def solve(problem: Problem) -> Alike:
 
 def all_met(problem: Problem, alike: Alike) -> bool:
     """Say whether every demand holds for these records."""
-    for demand in problem.demands:
-        rows = CountedRows(
-            np.ascontiguousarray(alike.codes[:, demand.columns]),
-            alike.weights,
-            wildcard=problem.wildcard,
-            units=problem.units,
-            many=alike.many,
-        )
-        if rows.lacking(demand).any():
-            return False
-    return True
+    reached = replace(problem, codes=alike.codes, weights=alike.weights, many=alike.many)
+    return not any(reached.counted(demand.columns).lacking(demand).any() for demand in problem.demands)
 
 
 def _same_in_household(problem: Problem, codes: Codes) -> Codes:
@@ -245,10 +235,7 @@ def prove(treated: Problem, keys: Sequence[str], gone: Flags, original: Codes) -
 
 
 def _failing(treated: Problem, demand: Demand) -> int:
-    columns = np.ascontiguousarray(treated.codes[:, demand.columns])
-    rows = CountedRows(
-        columns, treated.weights, wildcard=treated.wildcard, units=treated.units, many=treated.many
-    )
+    rows = treated.counted(demand.columns)
     size, weight = rows.company()
     short = size < demand.k
     if len(demand.least) and treated.risk_threshold is not None:
@@ -346,10 +333,7 @@ class SolvedClasses:
 
 
 def solved_classes(
-    data: Microdata,
-    keys: Sequence[str],
-    strata: Sequence[str],
-    problem: Callable[[Codes, Integers], Problem],
+    data: Microdata, keys: Sequence[str], strata: Sequence[str], problem: Callable[[Codes, Integers], Problem]
 ) -> SolvedClasses:
     """Count the classes of a query and choose the cells they lose.
 

@@ -26,11 +26,7 @@ from discreet.protect.treatment import Change, Treatment, numeric
 Replacement = Literal["limit", "mean", "median", "missing"]
 
 
-@method(
-    aim="coarser values",
-    work="row-wise",
-    references=(HUNDEPOOL_2012,),
-)
+@method(aim="coarser values", work="row-wise", references=(HUNDEPOOL_2012,))
 @dataclass(frozen=True)
 class TopBottomCode(Treatment):
     """Pull extreme values in: the highest incomes, the oldest people.

@@ -25,6 +25,7 @@ from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import type_name
 from discreet.dp.entropy import Stream
 from discreet.protect.coded_columns import coded, crossed
+from discreet.protect.global_recoding import fitted_to
 from discreet.protect.records_of_classes import changed
 
 if TYPE_CHECKING:
@@ -420,10 +421,4 @@ def _typed(values: Sequence[Any], column: pl.Series) -> pl.Series:
         return pl.Series([str(value).lower() == "true" for value in values], dtype=pl.Boolean)
     texts = column.dtype in (pl.Categorical, pl.Enum, pl.String)
     given = pl.Series([str(value) for value in values]) if texts else pl.Series(list(values))
-    try:
-        fitted = given.cast(column.dtype)
-    except pl.exceptions.PolarsError as error:
-        raise ParameterError(wrong) from error
-    if given.dtype.is_float() and column.dtype.is_integer() and (given != fitted).any():
-        raise ParameterError(wrong)
-    return fitted
+    return fitted_to(given, column.dtype, wrong)

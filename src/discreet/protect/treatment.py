@@ -21,7 +21,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers, Words
 from discreet.core.cards import Work
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
 from discreet.core.index import Registry
 from discreet.core.method_cards import kebab, method_card, parameters_of
@@ -272,18 +272,11 @@ class Treatment(ABC):
     @staticmethod
     def named(name: str, parameters: Mapping[str, Any]) -> Treatment:
         """Make the treatment of that name with these parameters, as a plan file has them."""
-        if name not in Treatment.known:
-            raise ParameterError(unknown_name(name, Treatment.known, what="treatment"))
+        need_known([name], Treatment.known, what="treatment", kind=ParameterError)
         kind = Treatment.known[name]
         options = [item.name for item in fields(kind) if item.name not in kind.secrets]  # type: ignore[arg-type]
-        for option in parameters:
-            if option not in options:
-                raise ParameterError(f"In {name}: {unknown_name(option, options, what='parameter')}")
-        try:
-            return kind.from_dict(parameters)
-        except TypeError as error:
-            # Python names a parameter that is needed and was left out.
-            raise ParameterError(f"{name} cannot be made from these parameters: {error}.") from error
+        need_known(parameters, options, what="parameter", before=f"In {name}: ", kind=ParameterError)
+        return kind.from_dict(parameters)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Treatment:
@@ -291,6 +284,7 @@ class Treatment(ABC):
         try:
             return cls(**parameters)
         except TypeError as error:
+            # Python names a parameter that is needed and was left out.
             raise ParameterError(
                 f"{kebab(cls.__name__)} cannot be made from these parameters: {error}."
             ) from error
@@ -374,9 +368,7 @@ def existing(data: Microdata, columns: str | Iterable[str], *, treatment: str) -
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not names:
         raise ParameterError(f"{treatment} needs at least one column. Name it in its parameters.")
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named for {treatment}.")
+    need_known(names, data.columns, after=f" It was named for {treatment}.")
     if len(set(names)) < len(names):
         raise ParameterError(f"A column is named twice for {treatment}. Name each once.")
     return names

@@ -154,7 +154,7 @@ def _frame(given: Any, what: str, columns: Sequence[str]) -> pl.DataFrame:
         frame: pl.DataFrame = nw.from_native(given, eager_only=True).to_polars()
     except TypeError as error:
         raise InputError(f"{what} must be a data frame, not {type(given).__name__}.") from error
-    need_known(columns, frame.columns, where=f"{what}: ")
+    need_known(columns, frame.columns, before=f"{what}: ")
     for name in columns[1:]:
         if name != "group" and not frame.schema[name].is_numeric():
             raise ColumnError(f"{what}: column '{name}' is not numeric. Convert it first.")

@@ -83,8 +83,8 @@ def putative_links(
     >>> found.figures["putative_rate"], found.figures["provable_rate"], found.figures["random_precision"]
     (1.0, 0.0, 0.1)
     """
-    need_known([*on, *confirm], reconstructed.columns, where="reconstructed: ")
-    need_known([*on, identifier], external.columns, where="external: ")
+    need_known([*on, *confirm], reconstructed.columns, before="reconstructed: ")
+    need_known([*on, identifier], external.columns, before="external: ")
     if not reconstructed.height:
         raise ParameterError("reconstructed has no records: there is nothing to link.")
     keys = list(on)
@@ -145,7 +145,7 @@ def _confirmed(  # noqa: PLR0917
     unit: str | None,
 ) -> dict[str, float | int | None]:
     """Hold links against the truth: the circular way, and the ways that say something."""
-    need_known([*keys, *confirm, identifier], truth.columns, where="truth: ")
+    need_known([*keys, *confirm, identifier], truth.columns, before="truth: ")
     if not links.height:
         return dict.fromkeys(["circular_rate", "correct_rate", "new_accuracy", "baseline_accuracy", "gain"])
     known = links.join(

@@ -213,7 +213,7 @@ def _texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def _run(run: Any, names: Sequence[str], number: int) -> pl.DataFrame:
     data = run if isinstance(run, Microdata) else Microdata(run)
-    need_known(names, data.columns, about=f" Run {number + 1} lacks it.")
+    need_known(names, data.columns, after=f" Run {number + 1} lacks it.")
     return _texts(engine.collect(data, list(dict.fromkeys(names))), names)
 
 

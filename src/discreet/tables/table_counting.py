@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric: bool = False) -> None:
     """Refuse columns that are not there or, where numbers are needed, are none."""
     for column in columns:
-        need_known([column], data.columns, about=f" It was named under '{role}'.")
+        need_known([column], data.columns, after=f" It was named under '{role}'.")
         if numeric and not (data.schema[column].is_numeric() or data.schema[column] == nw.Boolean):
             raise ColumnError(
                 f"Column '{column}' cannot be summed: it is {type_name(data.schema[column])}, not a number. Convert "

@@ -229,7 +229,7 @@ def _equations(
     for number, table in enumerate(tables):
         frame = pl.DataFrame(table)
         for name in [count, *([unit] if unit else [])]:
-            need_known([name], frame.columns, where=f"Table {number + 1} has no column '{name}'. ")
+            need_known([name], frame.columns, before=f"Table {number + 1} has no column '{name}'. ")
         strange = [name for name in frame.columns if name not in {*dimensions, count, unit}]
         if strange:
             raise ColumnError(

@@ -135,9 +135,7 @@ def alike_words(
     return Words(codes, theirs, likenesses >= threshold - 1e-12), likenesses
 
 
-def _letters(
-    column: pl.Series,
-) -> tuple[Codes, Codes, Integers]:
+def _letters(column: pl.Series) -> tuple[Codes, Codes, Integers]:
     text = column.cast(pl.String)
     levels = text.unique().drop_nulls().sort()
     codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int32).to_numpy()
@@ -174,11 +172,7 @@ class Reach:
 
 
 def reach_to_nearest(
-    numbers: Floats,
-    units: Floats,
-    others: Floats,
-    *,
-    equal: Sequence[tuple[pl.Series, pl.Series]] = (),
+    numbers: Floats, units: Floats, others: Floats, *, equal: Sequence[tuple[pl.Series, pl.Series]] = ()
 ) -> Reach:
     """Find, for each record, the smallest t at which some candidate differs by at most t units in every number.
 
@@ -210,17 +204,8 @@ def reach_to_nearest(
     root = np.searchsorted(present, block)
     there = root < len(present)
     there[there] = present[root[there]] == block[there]
+    roots = np.where(there, root, -1).astype(np.int64)
     found, nearest = np.empty(len(numbers)), np.empty(len(numbers), dtype=np.int64)
-    smallest_tolerances(
-        np.ascontiguousarray(numbers),
-        np.ascontiguousarray(units),
-        np.where(there, root, -1).astype(np.int64),
-        np.ascontiguousarray(others),
-        order,
-        boxes,
-        low,
-        high,
-        found,
-        nearest,
-    )
+    numbers, units, others = (np.ascontiguousarray(part) for part in (numbers, units, others))
+    smallest_tolerances(numbers, units, roots, others, order, boxes, low, high, found, nearest)
     return Reach(found, nearest)

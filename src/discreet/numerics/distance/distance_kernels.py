@@ -220,11 +220,8 @@ def nearest_of(  # noqa: PLR0917
     for tile in range(len(bounds)):
         widest = max(widest, int(starts[tile + 1] - starts[tile]))
     sums, commons = np.empty(widest, np.float32), np.empty(widest, np.float32)
-    near, places, keys = (
-        np.empty(len(bounds), np.int64),
-        np.empty(len(bounds), np.int64),
-        np.empty(len(bounds)),
-    )
+    near, places = np.empty(len(bounds), np.int64), np.empty(len(bounds), np.int64)
+    keys = np.empty(len(bounds))
     stack = np.empty(ROOM, np.int64)
     read = 0
     for i in range(len(queries)):

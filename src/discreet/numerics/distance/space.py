@@ -42,10 +42,7 @@ class Points:
 
     def take(self, rows: Integers | slice) -> Points:
         """Return some of the records."""
-        return Points(
-            np.ascontiguousarray(self.numbers[rows]),
-            np.ascontiguousarray(self.codes[rows]),
-        )
+        return Points(np.ascontiguousarray(self.numbers[rows]), np.ascontiguousarray(self.codes[rows]))
 
     def with_rows_of(self, other: Points) -> Points:
         """Return the records of both, these first."""
@@ -163,12 +160,8 @@ class MixedSpace:
         from discreet.numerics.distance.distance_kernels import Metric
 
         full = 1.0 if self.distance == "gower" else 2.0
-        return Metric(
-            self.number_weights * full,
-            self.category_weights * full,
-            self.distance == "euclidean",
-            self.missing == "ignore",
-        )
+        gaps, costs = self.number_weights * full, self.category_weights * full
+        return Metric(gaps, costs, self.distance == "euclidean", self.missing == "ignore")
 
     def place(self, table: pl.DataFrame) -> Points:
         """Place the records of a table; the table must have the columns and known category levels."""

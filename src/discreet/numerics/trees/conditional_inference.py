@@ -72,18 +72,8 @@ def grow_conditional(
         inside = weight if rows is None else weight[np.asarray(rows, dtype=np.int64)]
         weights = weight * ((inside > 0).sum() / inside.sum()) if inside.sum() > 0 else weight
     stop = TreeLimits(**{"min_split": 20, **limits, "cp": 0.0, "criterion": mincriterion})
-    return grow_tree(
-        codes,
-        features,
-        outcome,
-        labels,
-        n_classes,
-        stop,
-        rng=rng,
-        columns=columns,
-        rows=rows,
-        weights=weights,
-    )
+    used: dict[str, Any] = {"rng": rng, "columns": columns, "rows": rows, "weights": weights}
+    return grow_tree(codes, features, outcome, labels, n_classes, stop, **used)
 
 
 # Who has the event when? Survival trees by log-rank scores.
@@ -130,12 +120,9 @@ def grow_survival(
     time: npt.ArrayLike,
     event: npt.ArrayLike | None = None,
     *,
-    rng: np.random.Generator,
-    columns: Sequence[int] | None = None,
     rows: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
-    mincriterion: float = 0.9,
-    **limits: Any,
+    **options: Any,
 ) -> Tree:
     """Grow a survival tree; without ``event`` no record is censored. Parameters as in `grow_conditional`.
 
@@ -161,14 +148,4 @@ def grow_survival(
         None if event is None else np.asarray(event)[taken],
         None if weights is None else np.asarray(weights)[taken],
     )
-    return grow_conditional(
-        codes,
-        features,
-        scores,
-        rng=rng,
-        columns=columns,
-        rows=rows,
-        weights=weights,
-        mincriterion=mincriterion,
-        **limits,
-    )
+    return grow_conditional(codes, features, scores, rows=rows, weights=weights, **options)

@@ -15,38 +15,11 @@ import numpy.typing as npt
 from discreet.core.arrays import Array, Bytes, Codes, Flags, Floats, Integers
 from discreet.core.compiling import compiled, inner
 from discreet.numerics.trees.node_kernels import best_cut, describe, gain_by_chance, log_tail
-from discreet.numerics.trees.split_kernels import CLEARER, Desk, sort_by_key
+from discreet.numerics.trees.split_kernels import CLEARER, Desk, Space, sort_by_key
 
 FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
 WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
 ATTEMPTS = 2  # columns that a conditional inference tree tries when the best associated one has no cut
-
-
-class Space(NamedTuple):
-    """The records, which growth moves about, the nodes to be written, and room to work in."""
-
-    rows: Codes
-    outcome: Floats
-    weights: Floats
-    classes: Codes
-    fine: Floats
-    local: Codes
-    goes: Bytes
-    spare_codes: Array
-    spare_floats: Floats
-    spare_rows: Codes
-    nodes: Codes
-    figures: Floats
-    relabel: Codes
-    present: Codes
-    totals: Floats
-    factors: Floats
-    best_levels: Codes
-    side: Bytes
-    draw: Codes
-    tails: Floats
-    stack: Codes
-    state: npt.NDArray[np.uint64]
 
 
 class Table(NamedTuple):
@@ -113,16 +86,11 @@ def grow(  # noqa: PLR0917
     The columns of ``work`` and the outcomes, weights and rows in ``space`` are moved about until they are grouped
     by leaf. Arrays come from the caller, because code that makes arrays takes long to compile.
     """
-    order, outcome, w, held, local = space.rows, space.outcome, space.weights, space.classes, space.local
+    order, outcome, w, held = space.rows, space.outcome, space.weights, space.classes
     goes, spare_floats, spare_rows = space.goes, space.spare_floats, space.spare_rows
     nodes, figures, totals, factors = space.nodes, space.figures, space.totals, space.factors
-    best_levels, side, draw, tails, stack = (
-        space.best_levels,
-        space.side,
-        space.draw,
-        space.tails,
-        space.stack,
-    )
+    best_levels, side, draw = space.best_levels, space.side, space.draw
+    tails, stack = space.tails, space.stack
     columns, bins, categorical = table.columns, table.bins, table.categorical
     min_leaf, min_split, max_depth = limits.min_leaf, limits.min_split, limits.max_depth
     q = len(columns)
@@ -135,21 +103,7 @@ def grow(  # noqa: PLR0917
         waiting -= 1
         here = stack[waiting]
         start, stop, depth = nodes[here, START], nodes[here, STOP], nodes[here, DEPTH]
-        node = describe(
-            start,
-            stop,
-            outcome,
-            w,
-            weighted,
-            held,
-            space.fine,
-            local,
-            space.relabel,
-            space.present,
-            totals,
-            several,
-            limits.ordered,
-        )
+        node = describe(start, stop, space, limits.ordered)
         nodes[here, FEATURE] = -1
         figures[here, WEIGHT], figures[here, VALUE], figures[here, RISK] = node.weight, node.center, node.risk
         if here == 0:
@@ -163,10 +117,7 @@ def grow(  # noqa: PLR0917
             for f in range(q):
                 column = columns[f]
                 scores = tests.scores[tests.starts[column] : tests.starts[column + 1]]
-                tails[f] = log_tail(
-                    desk, work[f], outcome, local, w, weighted, node, totals, bins[column], categorical[column],
-                    scores,
-                )  # fmt: skip
+                tails[f] = log_tail(desk, work[f], space, node, bins[column], categorical[column], scores)
                 if tails[f] <= 0.0:
                     tested += 1
             for k in range(node.n_classes):
@@ -192,9 +143,8 @@ def grow(  # noqa: PLR0917
                 f = draw[attempt]
             column = columns[f]
             new_gain, new_cut, d = best_cut(
-                desk, work[f], outcome, local, w, weighted, node, totals, factors, bins[column],
-                categorical[column], min_leaf, limits.ordered,
-            )  # fmt: skip
+                desk, work[f], space, node, bins[column], categorical[column], min_leaf, limits.ordered
+            )
             if new_cut == 0 or new_gain <= 1e-12 * node.risk:
                 continue
             # Columns are compared by what they gain beyond chance; whether to split at all is decided by the gain.
@@ -253,11 +203,8 @@ def grow(  # noqa: PLR0917
         nodes[here, LEFT], nodes[here, RIGHT] = count, count + 1
         figures[here, LEFT_SHARE] = heavy / node.weight if weighted else lefts / records
         nodes[count, START], nodes[count, STOP], nodes[count, DEPTH] = start, start + lefts, depth + 1
-        nodes[count + 1, START], nodes[count + 1, STOP], nodes[count + 1, DEPTH] = (
-            start + lefts,
-            stop,
-            depth + 1,
-        )
+        nodes[count + 1, START], nodes[count + 1, STOP] = start + lefts, stop
+        nodes[count + 1, DEPTH] = depth + 1
         stack[waiting], stack[waiting + 1] = count + 1, count
         waiting += 2
         count += 2

@@ -105,17 +105,8 @@ def grow_regression(
     >>> bool(tree.draw(codes, rng)[0] in (0, 1, 2))
     True
     """
-    return grow_tree(
-        codes,
-        features,
-        *number_outcome(y),
-        0,
-        TreeLimits(**limits),
-        rng=rng,
-        columns=columns,
-        rows=rows,
-        weights=weights,
-    )
+    used: dict[str, Any] = {"rng": rng, "columns": columns, "rows": rows, "weights": weights}
+    return grow_tree(codes, features, *number_outcome(y), 0, TreeLimits(**limits), **used)
 
 
 def grow_classification(
@@ -150,18 +141,9 @@ def grow_classification(
     >>> tree.leaf_shares.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return grow_tree(
-        codes,
-        features,
-        *class_outcome(classes, n_classes),
-        int(n_classes),
-        TreeLimits(**limits),
-        rng=rng,
-        columns=columns,
-        rows=rows,
-        weights=weights,
-        fine=fine_outcome(fine),
-    )
+    used: dict[str, Any] = {"rng": rng, "columns": columns, "rows": rows, "weights": weights}
+    outcome, stop = class_outcome(classes, n_classes), TreeLimits(**limits)
+    return grow_tree(codes, features, *outcome, int(n_classes), stop, **used, fine=fine_outcome(fine))
 
 
 def number_outcome(y: npt.ArrayLike) -> tuple[Floats, Codes]:
@@ -287,8 +269,8 @@ def run_growth(  # noqa: PLR0917
 
     All arrays of records are overwritten.
     """
-    from discreet.numerics.trees.grow_kernels import Limits, Scores, Space, Table, grow
-    from discreet.numerics.trees.split_kernels import CELLS, Desk
+    from discreet.numerics.trees.grow_kernels import Limits, Scores, Table, grow
+    from discreet.numerics.trees.split_kernels import CELLS, Desk, Space
 
     q, n = work.shape
     several, held = len(classes) > 0, n_classes if len(classes) else 0
@@ -424,14 +406,12 @@ def grow_pruned(
     classes: npt.ArrayLike,
     n_classes: int,
     *,
-    rng: np.random.Generator,
-    columns: Sequence[int] | None = None,
-    rows: npt.ArrayLike | None = None,
-    weights: npt.ArrayLike | None = None,
     cp: float = 1e-3,
-    **limits: Any,
+    **options: Any,
 ) -> Tree:
     """Grow a classification tree on Gini impurity and prune it; the defaults are those of rpart with ``cp`` 0.001.
+
+    The options are those of `grow_classification`, the generator among them.
 
     Examples
     --------
@@ -445,8 +425,5 @@ def grow_pruned(
     >>> tree.n_leaves
     1
     """
-    limits = {"min_leaf": 7, "min_split": 20, **limits, "cp": 0.0}
-    tree = grow_classification(
-        codes, features, classes, n_classes, rng=rng, columns=columns, rows=rows, weights=weights, **limits
-    )
-    return prune(tree, cp=cp)
+    options = {"min_leaf": 7, "min_split": 20, **options, "cp": 0.0}
+    return prune(grow_classification(codes, features, classes, n_classes, **options), cp=cp)

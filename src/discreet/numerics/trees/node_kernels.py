@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +10,8 @@ from discreet.core.arrays import Codes, Floats
 from discreet.core.compiling import compiled, inner
 from discreet.numerics.trees.split_kernels import (
     Desk,
+    Node,
+    Space,
     class_keys,
     cut_by_classes,
     cut_by_variance,
@@ -26,41 +27,18 @@ FIRST_OF_ORDERED = 6.0 / np.pi**2
 OF_SIDES, OF_CUTS = 0.36, 0.75  # what finding the side of a level, and one cut among many, gain on noise
 
 
-class Node(NamedTuple):
-    """What the search needs to know of the node at hand."""
-
-    start: int
-    stop: int
-    weight: float
-    center: float
-    risk: float
-    n_classes: int
-    free_classes: float
-
-
 @inner
-def describe(  # noqa: PLR0917
-    start: int,
-    stop: int,
-    y: Floats,
-    w: Floats,
-    weighted: bool,
-    classes: Codes,
-    fine: Floats,
-    local: Codes,
-    relabel: Codes,
-    present: Codes,
-    totals: Floats,
-    several: bool,
-    ordered: bool,
-) -> Node:
+def describe(start: int, stop: int, space: Space, ordered: bool) -> Node:
     """Weigh a node: its mean and sum of squares, or its classes, numbered afresh in the order of the records.
 
     Classes that are ``ordered`` keep their order, and their risk is that of all shares up to a class. A node of one
     class is weighed by its ``fine`` outcomes where there are any.
     """
+    y, w, classes, fine, local = space.outcome, space.weights, space.classes, space.fine, space.local
+    relabel, present, totals = space.relabel, space.present, space.totals
+    weighted = len(w) > 0
     weight = 0.0
-    if several:
+    if len(classes) > 0:
         m = 0
         if ordered:
             for i in range(start, stop):
@@ -118,25 +96,16 @@ def describe(  # noqa: PLR0917
 def best_cut(  # noqa: PLR0917
     desk: Desk,
     codes: Codes,
-    y: Floats,
-    local: Codes,
-    w: Floats,
-    weighted: bool,
+    space: Space,
     node: Node,
-    totals: Floats,
-    factors: Floats,
     bins: int,
     categorical: bool,
     min_leaf: int,
     ordered: bool,
 ) -> tuple[float, int, int]:
     """Search one column; return the gain, the levels left of the cut and all levels (in order on the desk)."""
-    records, several = node.stop - node.start, node.n_classes > 2
-    keys, levels, sequence = desk.keys, desk.levels, desk.sequence
-    if several:
-        d = list_entries(desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins)
-    else:
-        d = tally_outcomes(desk, codes, y, w, weighted, node.start, node.stop, node.center)
+    several, keys, levels, sequence = node.n_classes > 2, desk.keys, desk.levels, desk.sequence
+    d = list_entries(desk, codes, space, node, bins) if several else tally_outcomes(desk, codes, space, node)
     gain, cut = 0.0, 0
     for j in range(d):
         sequence[j], keys[j] = j, levels[j]
@@ -144,16 +113,14 @@ def best_cut(  # noqa: PLR0917
         if categorical and not several:
             mean_keys(desk, d, np.sqrt(node.risk / node.weight))
         elif categorical and (d > 2 or ordered):
-            class_keys(desk, d, totals, factors, node.n_classes, node.weight, ordered)
+            class_keys(desk, d, space, node, ordered)
         if d > 2 or ordered or not (several and categorical):  # two levels have one cut, whatever their order
             sort_by_key(keys, sequence if several else levels, desk.spare_keys, desk.spare_items, d)
         if several:
-            gain, cut = cut_by_classes(
-                desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf, ordered
-            )
+            gain, cut = cut_by_classes(desk, d, space, node, min_leaf, ordered)
         else:
             # For two classes the Gini risk is twice the sum of squares of either indicator.
-            gain, cut = cut_by_variance(desk, d, records, node.weight, min_leaf)
+            gain, cut = cut_by_variance(desk, d, node, min_leaf)
             gain *= 2.0 if node.n_classes == 2 and not ordered else 1.0
     wipe(desk, d)
     if several:
@@ -187,31 +154,19 @@ def gain_by_chance(node: Node, d: int, categorical: bool) -> float:
 
 @inner
 def log_tail(  # noqa: PLR0917
-    desk: Desk,
-    codes: Codes,
-    y: Floats,
-    local: Codes,
-    w: Floats,
-    weighted: bool,
-    node: Node,
-    totals: Floats,
-    bins: int,
-    categorical: bool,
-    scores: Floats,
+    desk: Desk, codes: Codes, space: Space, node: Node, bins: int, categorical: bool, scores: Floats
 ) -> float:
     """Log p-value of one column in a node; 1, which is no logarithm of one, where the column is constant."""
     statistic, df = 0.0, 0.0
     if node.n_classes <= 2:
-        d = tally_outcomes(desk, codes, y, w, weighted, node.start, node.stop, node.center)
+        d = tally_outcomes(desk, codes, space, node)
         squares = node.risk / 2.0 if node.n_classes == 2 else node.risk
         if d > 1:
             statistic, df = association_with_number(desk, d, node.weight, squares, categorical, scores)
     else:
-        d = list_entries(desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins)
+        d = list_entries(desk, codes, space, node, bins)
         if d > 1:
-            statistic, df = association_with_classes(
-                desk, d, totals, node.n_classes, node.weight, categorical, scores
-            )
+            statistic, df = association_with_classes(desk, d, space.totals, node, categorical, scores)
     wipe(desk, d)
     if df == 0.0:
         return 1.0
@@ -283,10 +238,10 @@ def association_with_number(  # noqa: PLR0917
 
 @inner
 def association_with_classes(  # noqa: PLR0917
-    desk: Desk, d: int, totals: Floats, n_classes: int, weight: float, categorical: bool, scores: Floats
+    desk: Desk, d: int, totals: Floats, node: Node, categorical: bool, scores: Floats
 ) -> tuple[float, float]:
     """Statistic and degrees of freedom of the listed column with an outcome of several classes."""
-    seen = desk.moved
+    seen, n_classes, weight = desk.moved, node.n_classes, node.weight
     for k in range(n_classes):
         seen[k] = 0.0
     if categorical:

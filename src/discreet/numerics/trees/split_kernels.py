@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from discreet.core.arrays import Codes, Floats
+from discreet.core.arrays import Array, Bytes, Codes, Floats
 from discreet.core.compiling import ZERO, inner
 
 CELLS = 65536  # code-by-class cells kept at most; half a megabyte, so that they stay near the processor
@@ -39,6 +40,45 @@ class Desk(NamedTuple):
     entry_weights: Floats
     axis: Floats
     moved: Floats
+
+
+class Space(NamedTuple):
+    """The records, which growth moves about, the nodes to be written, and room to work in."""
+
+    rows: Codes
+    outcome: Floats
+    weights: Floats
+    classes: Codes
+    fine: Floats
+    local: Codes
+    goes: Bytes
+    spare_codes: Array
+    spare_floats: Floats
+    spare_rows: Codes
+    nodes: Codes
+    figures: Floats
+    relabel: Codes
+    present: Codes
+    totals: Floats
+    factors: Floats
+    best_levels: Codes
+    side: Bytes
+    draw: Codes
+    tails: Floats
+    stack: Codes
+    state: npt.NDArray[np.uint64]
+
+
+class Node(NamedTuple):
+    """What the search needs to know of the node at hand."""
+
+    start: int
+    stop: int
+    weight: float
+    center: float
+    risk: float
+    n_classes: int
+    free_classes: float
 
 
 @inner
@@ -79,13 +119,12 @@ def meet(desk: Desk, code: int, d: int) -> int:
 
 
 @inner
-def tally_outcomes(  # noqa: PLR0917
-    desk: Desk, codes: Codes, y: Floats, w: Floats, weighted: bool, start: int, stop: int, center: float
-) -> int:
+def tally_outcomes(desk: Desk, codes: Codes, space: Space, node: Node) -> int:
     """Sum records, outcomes around the center and weights by code; return how many codes occur."""
-    tally, levels = desk.tally, desk.levels
+    tally, levels, y, w = desk.tally, desk.levels, space.outcome, space.weights
+    start, stop, center = node.start, node.stop, node.center
     d = 0
-    if weighted:
+    if len(w) > 0:
         for i in range(start, stop):
             d = meet(desk, codes[i], d)
             tally[codes[i], 1] += w[i] * (y[i] - center)
@@ -119,9 +158,9 @@ def wipe(desk: Desk, d: int) -> None:
 
 
 @inner
-def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: int) -> tuple[float, int]:
+def cut_by_variance(desk: Desk, d: int, node: Node, min_leaf: int) -> tuple[float, int]:
     """Find the cut of the ordered levels that lowers the sum of squares most; return the gain and levels left."""
-    tally, levels = desk.tally, desk.levels
+    tally, levels, records, weight = desk.tally, desk.levels, node.stop - node.start, node.weight
     total = 0.0
     for j in range(d):
         total += tally[levels[j], 1]
@@ -144,19 +183,10 @@ def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: i
 
 
 @inner
-def list_entries(  # noqa: PLR0917
-    desk: Desk,
-    codes: Codes,
-    classes: Codes,
-    w: Floats,
-    weighted: bool,
-    start: int,
-    stop: int,
-    n_classes: int,
-    bins: int,
-) -> int:
+def list_entries(desk: Desk, codes: Codes, space: Space, node: Node, bins: int) -> int:
     """List classes and weights by level, summed by class where that is shorter; return how many codes occur."""
-    tally, cells, levels = desk.tally, desk.cells, desk.levels
+    tally, cells, levels, w, classes = desk.tally, desk.cells, desk.levels, space.weights, space.local
+    start, stop, n_classes, weighted = node.start, node.stop, node.n_classes, len(space.weights) > 0
     entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     summed = bins * n_classes <= min(2 * (stop - start), CELLS)
     d = ZERO
@@ -190,15 +220,14 @@ def list_entries(  # noqa: PLR0917
 
 
 @inner
-def class_keys(  # noqa: PLR0917
-    desk: Desk, d: int, totals: Floats, factors: Floats, n_classes: int, weight: float, ordered: bool
-) -> None:
+def class_keys(desk: Desk, d: int, space: Space, node: Node, ordered: bool) -> None:
     """Key the levels by their classes: by mean rank where these are ordered, else along their principal component.
 
     The component is that of the class shares, found by power iteration from the commonest class against the rest.
     ``factors`` scale the classes (1: Gini; 1/share: chi-square).
     """
     axis, moved, keys, tally, levels = desk.axis, desk.moved, desk.keys, desk.tally, desk.levels
+    totals, factors, n_classes, weight = space.totals, space.factors, node.n_classes, node.weight
     entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     common, below = 0, 0.0
     for k in range(n_classes):
@@ -240,15 +269,7 @@ def class_keys(  # noqa: PLR0917
 
 @inner
 def cut_by_classes(  # noqa: PLR0917
-    desk: Desk,
-    d: int,
-    totals: Floats,
-    factors: Floats,
-    n_classes: int,
-    records: int,
-    weight: float,
-    min_leaf: int,
-    ordered: bool,
+    desk: Desk, d: int, space: Space, node: Node, min_leaf: int, ordered: bool
 ) -> tuple[float, int]:
     """Find the cut of the sequence of levels that lowers the (scaled) Gini risk most, or tells an order apart best.
 
@@ -256,6 +277,8 @@ def cut_by_classes(  # noqa: PLR0917
     shift of all classes by one counts, and a shift by many counts more: a record counts in its class and all above.
     """
     left, whole, sequence, tally, levels = desk.moved, desk.axis, desk.sequence, desk.tally, desk.levels
+    totals, factors, n_classes, weight = space.totals, space.factors, node.n_classes, node.weight
+    records = node.stop - node.start
     entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     last, below, rest = n_classes - 1 if ordered else n_classes, 0.0, 0.0
     for k in range(last):

@@ -1,21 +1,133 @@
-"""Where is -2 log-likelihood least? Few evaluations, because each one tells something and costs messages.
+"""The normal likelihood: what it is, taken apart node by node, and where it is best with few evaluations.
 
-The expected curvature of a normal likelihood needs no data, so the search begins with it, corrects it by the gradients
-that are seen (BFGS), and takes differences in units of the standard errors that it implies.
+-2 log-likelihood of a row z is p log 2 pi + log|Sigma| + (z - mu) Sigma^-1 (z - mu)'. Conditional covariances and
+regression weights need no data; only conditional means do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.core.arrays import Flags, Floats
+from discreet.core.arrays import Flags, Floats, numbers_of
 from discreet.core.errors import ParameterError
 from discreet.federated.covariance_models import CovarianceModel
+
+LOG_2_PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The law of one node's variables given those of earlier nodes.
+
+    Attributes
+    ----------
+    covariance
+        S_k, of its variables given all earlier ones.
+    inverse
+        Of this covariance.
+    onward
+        S[k, k+]: with the variables of later nodes, given all earlier ones.
+    weights
+        C_k = S[k+, k] S_k^-1: how later variables follow from these.
+    """
+
+    covariance: Floats
+    inverse: Floats
+    onward: Floats
+    weights: Floats
+
+
+def lower_factor(matrix: Floats) -> Floats | None:
+    """Return the lower triangular factor (Cholesky) of a matrix; None where it is not positive definite."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def conditionals(sigma: Floats, widths: Sequence[int]) -> list[Conditional] | None:
+    """Take a covariance apart by nodes of these widths; None where it is not positive definite.
+
+    Examples
+    --------
+    >>> sigma = np.full((3, 3), 0.1) + 0.9 * np.eye(3)
+    >>> parts = conditionals(sigma, [1, 1, 1])
+    >>> [round(float(part.covariance[0, 0]), 7) for part in parts], parts[1].weights.round(8).tolist()
+    ([1.0, 0.99, 0.9818182], [[0.09090909]])
+    """
+    left = sigma
+    found = []
+    for width in widths:
+        own, onward = left[:width, :width], left[:width, width:]
+        if lower_factor(own) is None:
+            return None
+        inverse = np.linalg.inv(own)
+        weights = onward.T @ inverse
+        found.append(Conditional(own, (inverse + inverse.T) / 2, onward, weights))
+        left = left[width:, width:] - weights @ onward
+    return found
+
+
+def minus_two_log_likelihood(rows: Floats, mu: Floats, sigma: Floats) -> float:
+    """Evaluate -2 log-likelihood of pooled rows; infinite where the covariance is not positive definite.
+
+    Examples
+    --------
+    >>> round(minus_two_log_likelihood(np.zeros((1, 1)), np.zeros(1), np.eye(1)), 6)
+    1.837877
+    """
+    lower = lower_factor(sigma)
+    if lower is None:
+        return math.inf
+    from scipy.linalg import solve_triangular
+
+    whitened = solve_triangular(lower, (rows - mu).T, lower=True)
+    return float(
+        len(rows) * (rows.shape[1] * LOG_2_PI + 2 * np.log(np.diag(lower)).sum()) + np.square(whitened).sum()
+    )
+
+
+def from_moments(rows: float, mean: Floats, covariance: Floats, mu: Floats, sigma: Floats) -> float:
+    """Evaluate -2 log-likelihood from the mean and the covariance (divided by n); infinite as above.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 0.5]])
+    >>> mu, sigma = np.array([1.0, 1.0]), np.array([[2.0, 0.3], [0.3, 1.0]])
+    >>> direct = minus_two_log_likelihood(x, mu, sigma)
+    >>> round(from_moments(3, x.mean(axis=0), np.cov(x.T, bias=True), mu, sigma) - direct, 12) + 0.0
+    0.0
+    """
+    lower = lower_factor(sigma)
+    if lower is None:
+        return math.inf
+    from scipy.linalg import cho_solve
+
+    off = mean - mu
+    distance = np.trace(cho_solve((lower, True), covariance + np.outer(off, off)))
+    return float(rows * (len(mu) * LOG_2_PI + 2 * np.log(np.diag(lower)).sum() + distance))
+
+
+def checked_law(mu: Floats, sigma: Floats, size: int) -> tuple[Floats, Floats]:
+    """Check the shape of a mean and a covariance."""
+    mean, covariance = numbers_of(mu, "mu"), numbers_of(sigma, "sigma")
+    if mean.shape != (size,) or covariance.shape != (size, size):
+        raise ParameterError(f"mu must hold {size} numbers and sigma {size} x {size}, one for each variable.")
+    if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=1e-12):
+        raise ParameterError("sigma must be symmetric.")
+    return mean, (covariance + covariance.T) / 2
+
+
+# Where is -2 log-likelihood least? Few evaluations, because each one tells something and costs messages.
+#
+# The expected curvature of a normal likelihood needs no data, so the search begins with it, corrects it by gradients
+# that are seen (BFGS), and takes differences in units of the standard errors that it implies.
+
 
 _MOST_ROUNDS = 200
 _FAR = 0.05
@@ -45,7 +157,7 @@ class Objective:
     def __call__(self, parameters: Floats) -> float:
         """Evaluate it at parameters of the model; infinite where they imply no covariance."""
         mu, sigma = self.model.implied(parameters)
-        if not (np.isfinite(mu).all() and np.isfinite(sigma).all()) or not _positive(sigma):
+        if not (np.isfinite(mu).all() and np.isfinite(sigma).all()) or lower_factor(sigma) is None:
             return math.inf
         self.evaluations += 1
         return self.value(mu, sigma)
@@ -275,11 +387,9 @@ def _solved(matrix: Floats, vector: Floats) -> Floats:
     size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     scaled = matrix / np.outer(size, size)
     for ridge in (0.0, 1e-8, 1e-4, 1e-2, 1.0):
-        try:
-            np.linalg.cholesky(scaled + ridge * np.eye(len(scaled)))
-        except np.linalg.LinAlgError:
-            continue
-        return np.asarray(np.linalg.solve(scaled + ridge * np.eye(len(scaled)), vector / size) / size)
+        ridged = scaled + ridge * np.eye(len(scaled))
+        if lower_factor(ridged) is not None:
+            return np.asarray(np.linalg.solve(ridged, vector / size) / size)
     return np.asarray(vector / size**2)
 
 
@@ -288,11 +398,3 @@ def _moved(place: Floats, by: dict[int, float]) -> Floats:
     for at, step in by.items():
         there[at] += step
     return there
-
-
-def _positive(sigma: Floats) -> bool:
-    try:
-        np.linalg.cholesky(sigma)
-    except np.linalg.LinAlgError:
-        return False
-    return True
