@@ -11,7 +11,6 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Share
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.values import named_among
 from discreet.core.wording import percent
@@ -29,7 +28,6 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How common is one sensitive value within a group?",
     headline="commonest value, at most (alpha)",
@@ -49,7 +47,6 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
     assess=OfFile(16, sensitive=True),
     tells=("counted_in",),
 )
-@checked
 def alpha_k(
     data: Microdata,
     *,

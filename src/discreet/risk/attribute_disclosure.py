@@ -19,7 +19,6 @@ from discreet.core.charts import Chart, Dots, Row, figure_bars, finite, number, 
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.engine.attribution_counts import carry_scores
 from discreet.engine.precision import Setting
@@ -71,7 +70,6 @@ def _hundredth(value: object) -> float | None:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="What can be learned about one column from a synthetic file?",
     headline="of the people (DiSCO)",
@@ -106,7 +104,6 @@ def _hundredth(value: object) -> float | None:
         "missing_keys_left_out",
     ),
 )
-@checked
 def attribute_disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -24,7 +24,6 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, Chart, Grid, Line, Lines, finite, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, Entries, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -93,7 +92,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="What do averaged curves give away about one contributor?",
     headline="of the averages give the largest away",
@@ -131,7 +129,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
     assess=OfFile(20, partition=False, roles=("contributor", "time"), counts_company=False),
     pictures=_pictures,
 )
-@checked
 def series(
     data: Microdata,
     *,

@@ -13,7 +13,6 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.engine import ClassCounts, Missing
@@ -30,7 +29,6 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How much more confident can an intruder become about a sensitive value?",
     headline="largest gain (beta)",
@@ -50,7 +48,6 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
     assess=OfFile(17, sensitive=True),
     tells=("counted_in",),
 )
-@checked
 def beta_likeness(
     data: Microdata,
     *,
@@ -146,7 +143,6 @@ def beta_likeness(
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How far does a group move the odds of a sensitive value?",
     headline="largest shift (delta)",
@@ -165,7 +161,6 @@ def beta_likeness(
     assess=OfFile(18, sensitive=True),
     tells=("counted_in",),
 )
-@checked
 def delta_disclosure(
     data: Microdata,
     *,

@@ -28,7 +28,6 @@ from discreet.core.charts import (
 )
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
@@ -155,7 +154,6 @@ def _surface(found: Measure) -> Iterator[Chart]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How often can a sensitive value be guessed from the keys?",
     headline="of the guesses are right",
@@ -223,7 +221,6 @@ def _surface(found: Measure) -> Iterator[Chart]:
         would_give="keys would have to be fewer or coarser, or a sensitive column coarser or left out",
     ),
 )
-@checked
 def attribution(
     original: Microdata,
     released: Microdata | Sequence[Microdata] | None = None,

@@ -12,7 +12,6 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.citations import SWEENEY_2002
 from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
@@ -28,7 +27,6 @@ from discreet.risk.equivalence_classes import (
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people of the population share the rarest combination?",
     headline="smallest group in the population",
@@ -43,7 +41,6 @@ from discreet.risk.equivalence_classes import (
     },
     assess=OfFile(12),
 )
-@checked
 def k_map(
     data: Microdata,
     population: Microdata,
@@ -134,7 +131,6 @@ def k_map(
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Can an intruder tell that someone is in the file?",
     headline="highest chance of being in the file",
@@ -152,7 +148,6 @@ def k_map(
     columns={"presence": Figure("Chance of being in the file", unit="share")},
     assess=OfFile(13),
 )
-@checked
 def delta_presence(
     data: Microdata,
     population: Microdata,

@@ -15,7 +15,6 @@ from discreet.core.charts import Bars, part_shown, rows_of
 from discreet.core.citations import KOLB_2024
 from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
@@ -50,7 +49,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Which groups does the release say something true about as a whole?",
     headline="of what is told about groups is true",
@@ -68,7 +66,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     compare=OfPair(16, "risk", usual=False, keys=True, sensitive=True),
     pictures=_pictures,
 )
-@checked
 def group_disclosure(
     original: Microdata,
     released: Microdata,

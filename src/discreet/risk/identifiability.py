@@ -17,7 +17,6 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -31,7 +30,6 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
 
 
 @measure(
-    room="risk",
     title="Identifiability",
     question="For how many people is a released record nearer than any other person?",
     headline="of the people have a released record nearer than anybody else",
@@ -53,7 +51,6 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
         "duplicates": Figure("People with a twin in the original"),
     },
 )
-@checked
 def identifiability(
     original: Microdata,
     released: Microdata,

@@ -20,7 +20,6 @@ from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
@@ -66,7 +65,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Individual risk",
     question="How likely is each person to be found in the population?",
@@ -118,7 +116,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     pictures=_pictures,
     tells=("counted_in",),
 )
-@checked
 def individual(
     data: Microdata,
     *,

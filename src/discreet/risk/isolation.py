@@ -155,7 +155,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How much better than a blind guess does the file single people out?",
     headline="times the blind guess, at most",
@@ -190,7 +189,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
     assess=OfFile(10, population_size=True),
     pictures=_pictures,
 )
-@checked
 def isolation(
     data: Microdata,
     *,

@@ -15,7 +15,6 @@ from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, Beside, Caveat, OfAdvice
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
@@ -60,7 +59,6 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people share the rarest combination of keys?",
     headline="smallest group (k)",
@@ -83,7 +81,6 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
     advice=OfAdvice(2, _recode_and_suppress, standing_out=records_almost_alone),
     tells=("counted_in",),
 )
-@checked
 def k_anonymity(
     data: Microdata,
     *,
@@ -205,7 +202,6 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Re-identification",
     question="How likely is an intruder to point at the right record?",
@@ -263,7 +259,6 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
     key_numbers=KeyNumbers(3, _chance_of_being_found),
     tells=("counted_in",),
 )
-@checked
 def reidentification(
     data: Microdata,
     *,

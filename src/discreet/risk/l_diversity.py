@@ -16,7 +16,6 @@ from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, OfAdvice
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown, type_name
 from discreet.engine import ClassCounts, Missing
@@ -55,7 +54,6 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Can the sensitive value be read off once the group is known?",
     headline="fewest values in a group (l)",
@@ -93,7 +91,6 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
     ),
     tells=("counted_in",),
 )
-@checked
 def l_diversity(
     data: Microdata,
     *,

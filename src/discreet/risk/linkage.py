@@ -20,7 +20,6 @@ from discreet.core.charts import Bars, Chart, figure_bars, finite, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -111,7 +110,6 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="How many released records can be led back to their person?",
     headline="of the released records led back",
@@ -162,7 +160,6 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
         "solver",
     ),
 )
-@checked
 def linkage(
     original: Microdata,
     released: Microdata,

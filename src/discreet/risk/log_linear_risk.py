@@ -16,7 +16,6 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -78,7 +77,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Log-linear risk",
     question="How many of those alone in the file are alone in the population?",
@@ -105,7 +103,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
     assess=OfFile(9, population_size=True, slow=True),
     pictures=_pictures,
 )
-@checked
 def log_linear(
     data: Microdata,
     *,

@@ -14,7 +14,6 @@ from discreet.core.charts import rows_of
 from discreet.core.constraints import AtLeast, Between, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -73,7 +72,6 @@ def _weight(share: float | None, times: float) -> float:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     title="Copies of people",
     question="How many people come back in the release, whole or almost?",
@@ -171,7 +169,6 @@ def _weight(share: float | None, times: float) -> float:
         "method without donors (method 'parametric')",
     ),
 )
-@checked
 def near_copies(
     original: Microdata,
     released: Microdata,

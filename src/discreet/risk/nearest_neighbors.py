@@ -20,7 +20,6 @@ from discreet.core.charts import Line, Lines, finite, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -148,7 +147,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     title="Nearest neighbors",
     question="Does the release keep too close to the people it was made from?",
@@ -210,7 +208,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
     ),
     synthesis=OfSynthesis(by_donors=True),
 )
-@checked
 def neighbors(
     original: Microdata,
     released: Microdata,

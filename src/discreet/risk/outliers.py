@@ -18,7 +18,6 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
 from discreet.core.constraints import Above, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -47,7 +46,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="Can the people who stand out be found again in the release?",
     headline="outliers with exactly one match",
@@ -80,7 +78,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     compare=OfPair(17, "risk", usual=False, one_type=True),
     pictures=_pictures,
 )
-@checked
 def outliers(
     original: Microdata,
     released: Microdata | Mapping[str, Microdata],

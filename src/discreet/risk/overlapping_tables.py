@@ -19,7 +19,6 @@ from discreet.core.charts import Bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ColumnError, unknown_name
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -48,7 +47,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Can records be rebuilt from tables that overlap?",
     headline="of the records rebuilt",
@@ -65,7 +63,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     columns={"attribute": Figure("Column"), "attributes": Figure("Columns of the table")},
     pictures=_pictures,
 )
-@checked
 def overlapping_tables(
     data: Microdata,
     *,

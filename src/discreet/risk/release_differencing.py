@@ -19,7 +19,6 @@ from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, number
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
@@ -51,7 +50,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Who becomes identifiable when two releases are compared?",
     headline="people become identifiable",
@@ -84,7 +82,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     },
     pictures=_pictures,
 )
-@checked
 def differencing(
     previous: Microdata,
     next: Microdata,

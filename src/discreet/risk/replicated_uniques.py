@@ -56,7 +56,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people alone in the original are alone in the release too?",
     headline="of the records are alone in both files",
@@ -82,7 +81,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     ),
     synthesis=OfSynthesis(helped_by="other records", would_give="keys would have to be fewer or coarser"),
 )
-@checked
 def replicated_uniques(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -306,7 +304,6 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="How many released records stand out just as somebody of the original does?",
     headline="of those who stand out do so like a real person",
@@ -325,7 +322,6 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
     },
     compare=OfPair(15, "risk", usual=False, keys=True),
 )
-@checked
 def replicated_special_uniques(
     original: Microdata,
     released: Microdata,

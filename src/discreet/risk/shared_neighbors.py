@@ -18,7 +18,6 @@ from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfBenchmark
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -32,7 +31,6 @@ TRIED = (4, 5, 6, 7, 8)
 
 
 @measure(
-    room="risk",
     title="Shared neighbors",
     question="Which released records sit with real people in a small neighborhood of their own?",
     headline="of the released records sit alone with real people (SNI)",
@@ -55,7 +53,6 @@ TRIED = (4, 5, 6, 7, 8)
     },
     benchmark=OfBenchmark(1, ("sni", "sni_lowest", "sni_highest"), "lower"),
 )
-@checked
 def shared_neighbors(
     original: Microdata,
     released: Microdata,

@@ -20,7 +20,6 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -32,7 +31,6 @@ _MOST_LEVELS = 100
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="How many places are as near to a released point as the right one?",
     headline="records that too few places hide",
@@ -53,7 +51,6 @@ _MOST_LEVELS = 100
         "share_one_value": Figure(unit="share"),
     },
 )
-@checked
 def spatial_k(
     original: Microdata,
     released: Microdata,

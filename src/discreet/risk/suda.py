@@ -17,7 +17,6 @@ from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
@@ -74,7 +73,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Who stands out on few keys already, and which keys do it?",
     headline="of the records are alone on few keys",
@@ -114,7 +112,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
         "scale",
     ),
 )
-@checked
 def special_uniques(
     data: Microdata,
     *,

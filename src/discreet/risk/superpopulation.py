@@ -14,7 +14,6 @@ from discreet.core.charts import Dots, Row, finite, number, rows_of
 from discreet.core.citations import JIANG_2022
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
@@ -71,7 +70,6 @@ def _interval(low: object, high: object) -> tuple[float, float] | None:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Population risk",
     question="How likely is a match between the file and the population right?",
@@ -102,7 +100,6 @@ def _interval(low: object, high: object) -> tuple[float, float] | None:
         "model",
     ),
 )
-@checked
 def population(
     data: Microdata,
     *,
@@ -242,7 +239,6 @@ def population(
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How likely is a match right, counted in the population itself?",
     headline="chance that a match is right (B)",
@@ -256,7 +252,6 @@ def population(
     assess=OfFile(11),
     tells=("counted_in",),
 )
-@checked
 def known_population(
     data: Microdata,
     population: Microdata,

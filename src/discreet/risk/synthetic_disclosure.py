@@ -18,7 +18,6 @@ from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.findings import OfSynthesis
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
@@ -52,7 +51,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="What can be learned about every column from a synthetic file?",
     headline="of the people, worst column (DiSCO)",
@@ -79,7 +77,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         "missing_keys_left_out",
     ),
 )
-@checked
 def disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -15,7 +15,6 @@ from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
@@ -46,7 +45,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How much does knowing the group tell about the sensitive value?",
     headline="largest distance (t)",
@@ -70,7 +68,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
         "ground",
     ),
 )
-@checked
 def t_closeness(
     data: Microdata,
     *,

@@ -15,7 +15,6 @@ from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
@@ -49,7 +48,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people are alone with their combination of keys?",
     headline="of the records are alone",
@@ -76,7 +74,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
     key_numbers=KeyNumbers(1, _to_remember),
     tells=("counted_in",),
 )
-@checked
 def uniqueness(
     data: Microdata,
     *,
@@ -251,7 +248,6 @@ def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Which keys make people stand out?",
     headline="of the records no longer alone without one key",
@@ -280,7 +276,6 @@ def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
     advice=OfAdvice(1, _coarsen_first),
     tells=("counted_in",),
 )
-@checked
 def key_contributions(
     data: Microdata,
     *,

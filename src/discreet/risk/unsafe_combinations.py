@@ -18,7 +18,6 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
@@ -60,7 +59,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Which few keys taken together are too rare?",
     headline="of the records have a rare combination",
@@ -88,7 +86,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     pictures=_pictures,
     tells=("counted_in",),
 )
-@checked
 def unsafe_combinations(
     data: Microdata,
     *,

@@ -18,7 +18,6 @@ from discreet.core.citations import FRANCIS_2024, SNOKE_2018
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
@@ -26,7 +25,6 @@ from discreet.utility.table_codes import Released, as_numbers
 
 
 @measure(
-    room="utility",
     title="Rank correlations",
     question="Do columns still rise and fall together?",
     headline="median change of a rank correlation (Kendall)",
@@ -45,7 +43,6 @@ from discreet.utility.table_codes import Released, as_numbers
     },
     of_release=OfReleaseStudy(3),
 )
-@checked
 def rank_correlations(
     original: Microdata, released: Any, *, columns: ColumnName | ColumnNames | None = None
 ) -> Measure:
@@ -117,7 +114,6 @@ def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="Slopes by group",
     question="Does a line through two columns rise as steeply in every group?",
     headline="mean change of a slope",
@@ -133,7 +129,6 @@ def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(9, _of_named_columns),
 )
-@checked
 def subgroup_slopes(
     original: Microdata, released: Any, *, y: ColumnName, x: ColumnName, by: ColumnName | None = None
 ) -> Measure:
@@ -207,7 +202,6 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
 
 # Do the records lie in the same directions? Principal components of the original, and both files seen along them.
 @measure(
-    room="utility",
     title="Principal components",
     question="Do the records spread in the same directions?",
     headline="mean distance along the main components (KS)",
@@ -223,7 +217,6 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
     },
     of_release=OfReleaseStudy(6, shapes=("file",)),
 )
-@checked
 def shared_components(
     original: Microdata,
     released: Any,
@@ -304,7 +297,6 @@ def shared_components(
 
 
 @measure(
-    room="utility",
     title="Propensity by table",
     question="Can a small tree tell released records from real ones, table by table?",
     headline="mean squared propensity difference, mean over tables",
@@ -320,7 +312,6 @@ def shared_components(
     },
     of_release=OfReleaseStudy(4),
 )
-@checked
 def table_propensity(
     original: Microdata,
     released: Any,

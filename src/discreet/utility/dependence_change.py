@@ -17,7 +17,6 @@ from discreet.core.charts import Chart, Dots, Grid, Row, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
 from discreet.engine.grouping import Cutting, brought_to, physical
@@ -133,7 +132,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Relations between columns",
     question="Are relations between two columns as strong as they were?",
@@ -188,7 +186,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
     ),
     synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
 )
-@checked
 def dependence(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

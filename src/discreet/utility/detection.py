@@ -13,7 +13,6 @@ from discreet.core.cards import Figure, OfStudy, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import NEAR_COPIES, Caveat
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
@@ -32,14 +31,12 @@ _LEARNER: dict[str, Any] = {
 
 
 @measure(
-    room="utility",
     work="whole-file",
     chapter="joint",
     place=4,
     figures={"value": Figure(better=0.5), "auc": Figure(better=0.5, summary=True)},
     study=OfStudy(2),
 )
-@checked
 def detection(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

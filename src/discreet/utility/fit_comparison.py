@@ -172,7 +172,6 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Answers of models",
     question="Would an analyst of the release come to the same conclusions?",
@@ -224,7 +223,6 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
         "rule",
     ),
 )
-@checked
 def compare_model(
     formula: Model | Mapping[str, Model],
     original: Microdata,

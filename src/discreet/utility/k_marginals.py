@@ -16,7 +16,6 @@ from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.engine.grouping import Cutting
@@ -37,7 +36,6 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="k-marginal score",
     question="Is every group of people alike in every pair of columns?",
     headline="of 1,000 points for small tables by group",
@@ -58,7 +56,6 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(8, _by_group),
 )
-@checked
 def k_marginal(
     original: Microdata,
     released: Any,

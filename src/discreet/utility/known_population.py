@@ -37,7 +37,6 @@ _PLAIN = (
 
 
 @measure(
-    room="utility",
     title="Estimates of a known population",
     question="How near are estimated tables to the population?",
     headline="mean error of an estimated count",
@@ -55,7 +54,6 @@ _PLAIN = (
         "replaced": Figure("Empty cells replaced for the distance"),
     },
 )
-@checked
 def population_tables(
     original: Microdata,
     released: Microdata,
@@ -156,7 +154,6 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="Households",
     question="Are released households plausible, and as many as there should be?",
     headline="change of the number of households",
@@ -187,7 +184,6 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(12, _of_households),
 )
-@checked
 def household_plausibility(
     original: Microdata,
     released: Microdata,
@@ -356,7 +352,6 @@ _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @measure(
-    room="utility",
     title="Numbers of a known population",
     question="How near are the distributions of numbers to those of the population?",
     headline="largest gap between two weighted distributions",
@@ -378,7 +373,6 @@ _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
         "columns": Figure("Columns compared"),
     },
 )
-@checked
 def population_numbers(
     original: Microdata,
     released: Microdata,

@@ -13,7 +13,6 @@ from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.findings import OfReleases, OfSynthesis
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
@@ -42,7 +41,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     question="How much less do the columns say than before?",
     headline="of the information is lost",
@@ -113,7 +111,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
     tells=("tables",),
 )
-@checked
 def information_loss(
     original: Microdata,
     released: Microdata,

@@ -17,7 +17,6 @@ from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -110,7 +109,6 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
 
 
 @measure(
-    room="utility",
     work="class-wise",
     title="Columns by themselves",
     question="Does each column, by itself, have the shares and quantiles it had?",
@@ -176,7 +174,6 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
         best_at=("mean_distance", "columns by themselves"),
     ),
 )
-@checked
 def margins(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

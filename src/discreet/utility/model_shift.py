@@ -15,7 +15,6 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Chart, Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, InputError, unknown_name
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -44,7 +43,6 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Trees of a target",
     question="Does a tree grown on the release separate real groups as well?",
@@ -54,7 +52,6 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
     figures={"value": Figure(better="lower"), "change": Figure(better="lower", summary=True)},
     compare=OfPair(10, "utility", usual=False, one_type=True),
 )
-@checked
 def gini_change(
     original: Microdata,
     released: Microdata,
@@ -174,7 +171,6 @@ def gini_change(
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Importance of features",
     question="Does a model rely on the same features?",
@@ -185,7 +181,6 @@ def gini_change(
     compare=OfPair(9, "utility", usual=False, one_type=True),
     pictures=_importance_pictures,
 )
-@checked
 def importance_shift(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

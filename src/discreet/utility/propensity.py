@@ -17,7 +17,6 @@ from discreet.core.citations import SNOKE_2018
 from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
@@ -162,7 +161,6 @@ def _scores(found: Measure) -> Iterator[Lines]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     name="pmse_logit",
     title="Propensity by columns alone (pMSE)",
@@ -176,7 +174,6 @@ def _scores(found: Measure) -> Iterator[Lines]:
     pictures=_pictures,
 )
 @measure(
-    room="utility",
     work="whole-file",
     title="Propensity (pMSE)",
     question="Can a tree tell released records from real ones?",
@@ -212,7 +209,6 @@ def _scores(found: Measure) -> Iterator[Lines]:
         says_nothing=is_blind,
     ),
 )
-@checked
 def pmse(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -18,7 +18,6 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.findings import Beside, Finding, OfReleases, OfReleaseStudy, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
@@ -202,7 +201,6 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="New records",
     question="How many released records match no real one?",
@@ -232,7 +230,6 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     of_release=OfReleaseStudy(7, shapes=("file",)),
     tells=("matches",),
 )
-@checked
 def new_rows(
     original: Microdata,
     released: Microdata,

@@ -14,7 +14,6 @@ from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.grouping import Closed, Cutting, Style
@@ -159,7 +158,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 @measure(
-    room="utility",
     work="class-wise",
     title="Tables",
     question="Do tables of one and two columns say what they said?",
@@ -250,7 +248,6 @@ def _rounded(value: float | None) -> float | None:
         axis=MapAxis("mean_SPECKS", "records in other cells, mean of all tables"),
     ),
 )
-@checked
 def tabular(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -15,7 +15,6 @@ from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
@@ -39,7 +38,6 @@ def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Training on the release",
     question="Does a model trained on the release predict real people as well?",
@@ -57,7 +55,6 @@ def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
     of_release=OfReleaseStudy(13, _where_people_are_left),
     tells=("score",),
 )
-@checked
 def train_on_synthetic(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -13,7 +13,6 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import InputError
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
@@ -26,7 +25,6 @@ Cost = Literal["sqeuclidean", "euclidean"]
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Distance of whole records",
     question="How far would whole records have to be moved?",
@@ -40,7 +38,6 @@ Cost = Literal["sqeuclidean", "euclidean"]
     },
     compare=OfPair(11, "utility", usual=False),
 )
-@checked
 def transport(
     original: Microdata,
     released: Microdata,

@@ -17,14 +17,12 @@ from discreet.core.citations import FRANCIS_2024, PATKI_2016
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfReleaseStudy
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Coding, Released
 
 
 @measure(
-    room="utility",
     title="Errors of counts",
     question="Is every value of every column still as frequent?",
     headline="median error of a count (people or percent, the smaller)",
@@ -42,7 +40,6 @@ from discreet.utility.table_codes import Coding, Released
     },
     of_release=OfReleaseStudy(2),
 )
-@checked
 def value_counts(
     original: Microdata,
     released: Any,
@@ -130,7 +127,6 @@ _RARE = 0.001
 
 
 @measure(
-    room="utility",
     title="Coverage of categories",
     question="Do rare categories come back?",
     headline="of the rare categories are there",
@@ -148,7 +144,6 @@ _RARE = 0.001
     },
     of_release=OfReleaseStudy(5, shapes=("linked tables",)),
 )
-@checked
 def category_coverage(
     original: Microdata,
     released: Microdata,
