@@ -106,6 +106,7 @@ from discreet.engine.frames import like as like
 from discreet.engine.frames import need_record_key as need_record_key
 from discreet.engine.frames import sample_of as sample_of
 from discreet.engine.frames import scan as scan
+from discreet.engine.frames import tables_like as tables_like
 from discreet.engine.frames import whole_of as whole_of
 from discreet.engine.linked_records import THERE as THERE
 from discreet.engine.linked_records import added_up as added_up

@@ -19,7 +19,7 @@ from discreet.core.charts import Chart, Dots, Row, figure_bars, finite, number, 
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.engine.attribution_counts import carry_scores
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -217,12 +217,12 @@ def attribute_disclosure(
     first = results[0]
     tables: dict[str, Any] = {
         "records": lambda: _flag_records(files, target, exclusions),
-        "one_way": lambda: engine.like(original, first.one_way),
-        "two_way": lambda: engine.like(original, first.two_way),
-        "exclusions": lambda: engine.like(original, first.cells.excluded()),
+        "one_way": first.one_way,
+        "two_way": first.two_way,
+        "exclusions": first.cells.excluded,
     }
     if len(rows) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(rows).with_row_index("copy", offset=1))
+        tables["copies"] = pl.DataFrame(rows).with_row_index("copy", offset=1)
     return Measure(
         name="attribute_disclosure",
         value=figures["DiSCO"],
@@ -247,7 +247,7 @@ def attribute_disclosure(
             holdout_file=holdout is not None,
             compat=compat,
         ),
-        detail=Detail(**tables),
+        detail=engine.tables_like(original, **tables),
     )
 
 

@@ -255,19 +255,17 @@ def attribution_tables(
     released: Microdata | None,
 ) -> Detail:
     """Tables of an attack: by column, by copy, by class and by record, each made when it is asked for."""
-    tables: dict[str, Any] = {"variables": lambda: engine.like(original, variables)}
+    tables: dict[str, Any] = {"variables": variables}
     if len(links) > 1:
-        tables["copies"] = lambda: engine.like(original, by_copy)
+        tables["copies"] = by_copy
     if not links:
-        return Detail(**tables)
+        return engine.tables_like(original, **tables)
 
-    def classes() -> Any:
+    def classes() -> pl.DataFrame:
         found = links[0].aim(target, weight).cells()
         names = {f"k{i}": key for i, key in enumerate(keys)} | {f"s{i}": t for i, t in enumerate(target)}
         taken = set(found.columns) - set(names)
-        return engine.like(
-            original, found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
-        )
+        return found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
 
     tables["classes"] = classes
     tables["records"] = lambda: links[0].aim(target, weight).records()
@@ -281,22 +279,17 @@ def attribution_tables(
     files = [original, *([] if released is None else [released])]
     continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
     if banded or continuous:
-        tables["surface"] = lambda: engine.like(
-            original,
-            attribution_surface(
-                joint_counts(links[0].shared, target, weight),
-                keys,
-                target[0] if continuous else None,
-                banded,
-                strategy=strategy,
-                edges_from=edges_from,
-                most=surface,
-                unmatched=attack.unmatched,
-                baseline=attack.baseline,
-                classes=attack.classes,
-            ),
+        tables["surface"] = lambda: attribution_surface(
+            joint_counts(links[0].shared, target, weight),
+            keys,
+            target[0] if continuous else None,
+            banded,
+            attack,
+            strategy=strategy,
+            edges_from=edges_from,
+            most=surface,
         )
-    return Detail(**tables)
+    return engine.tables_like(original, **tables)
 
 
 # How do attribution figures change with the width of the intervals? One row a pair of interval numbers.
@@ -307,20 +300,18 @@ def attribution_surface(
     keys: Sequence[str],
     target: str | None,
     banded: Sequence[str],
+    attack: Attack,
     *,
     strategy: Strategy,
     edges_from: Source | None,
     most: int,
-    unmatched: Unmatched,
-    baseline: str,
-    classes: Mapping[str, Classes],
 ) -> pl.DataFrame:
     """Measure attribution with every pair of interval numbers up to ``most``.
 
     ``banded`` keys and the target, where it is a number, are put into 1, 2, … intervals; all else stays as it is.
     The records are counted once: each pair merges the counted cells.
     """
-    fixed = {column: drawn for column, drawn in classes.items() if column not in (*banded, target)}
+    fixed = {column: drawn for column, drawn in attack.classes.items() if column not in (*banded, target)}
     rows: list[dict[str, Any]] = []
     for j1 in range(1, most + 1) if banded else [None]:
         drawn = {
@@ -333,13 +324,13 @@ def attribution_surface(
             if target:
                 here = {target: _drawn(exact, "s0", edges_from or "released", j2 or 1, strategy)}
                 joint, _ = coarsened(narrowed, (), (target,), here)
-            scores = cell_scores(joint, nearest=unmatched == "nearest")
+            scores = cell_scores(joint, nearest=attack.unmatched == "nearest")
             figures = summary(
                 joint,
                 scores,
                 chances(joint, scores, "proportional"),
-                unmatched=unmatched,
-                baseline=baseline,
+                unmatched=attack.unmatched,
+                baseline=attack.baseline,
                 tolerance=None,
             )
             kept = ("cap_original", "cap_released", "gain", "worst_gain", "matched_share")

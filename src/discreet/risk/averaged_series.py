@@ -26,7 +26,7 @@ from discreet.core.constraints import AtLeast, ColumnName, Entries, Public, Shar
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
@@ -307,13 +307,14 @@ def series(
             "negative": negative,
             "standardize": standardize,
         },
-        detail=Detail(
-            cells=lambda: engine.like(data, found.cell_table()),
-            groups=lambda: engine.like(data, found.group_table()),
-            times=lambda: engine.like(data, found.time_table()),
-            attackers=lambda: engine.like(data, learned),
-            by_k=lambda: engine.like(data, _by_k(publications, attack)),
-            protected=lambda: engine.like(data, found.protected()),
+        detail=engine.tables_like(
+            data,
+            cells=found.cell_table,
+            groups=found.group_table,
+            times=found.time_table,
+            attackers=learned,
+            by_k=lambda: _by_k(publications, attack),
+            protected=found.protected,
         ),
     )
 

@@ -150,8 +150,9 @@ def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> D
             return engine.carry_back(data, keys, missing, _with_risk(table, missing))
         return engine.carry_back(data, keys, missing, risk=True)
 
-    return Detail(
-        sizes=lambda: engine.like(data, engine.size_spectrum(data, keys, missing)),
+    return engine.tables_like(
+        data,
+        sizes=lambda: engine.size_spectrum(data, keys, missing),
         classes=classes,
         records=records,
     )
@@ -180,8 +181,9 @@ def attribute_detail(
     def told() -> pl.DataFrame:
         return by_class(worst).select(pl.col(r"^k\d+$"), "class_size", *figures)
 
-    return Detail(
-        variables=lambda: engine.like(data, variables),
+    return engine.tables_like(
+        data,
+        variables=variables,
         classes=lambda: class_rows(data, keys, told(), by=by, descending=descending),
         records=lambda: engine.carry_back(data, keys, "category", told()),
     )

@@ -15,7 +15,7 @@ from discreet.core.charts import Bars, part_shown, rows_of
 from discreet.core.citations import KOLB_2024
 from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
 from discreet.engine.precision import Setting
@@ -179,9 +179,7 @@ def group_disclosure(
                 precision, {name: grid.words for name, grid in shared.grids.items()}
             ),
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, variables), tables=lambda: engine.like(original, tables)
-        ),
+        detail=engine.tables_like(original, variables=variables, tables=tables),
     )
 
 

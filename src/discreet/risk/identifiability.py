@@ -17,7 +17,7 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
@@ -138,21 +138,15 @@ def identifiability(
             "weights": weights if isinstance(weights, str) else dict(weights),
             "scale": scale,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                original,
-                pl.DataFrame(
-                    {
-                        "record": np.arange(ours.height),
-                        "to_released": found.to_released,
-                        "to_original": found.to_original,
-                        "identified": found.flags,
-                    }
-                ),
-            ),
-            variables=lambda: engine.like(
-                original, pl.DataFrame({"column": list(used), "weight": list(used.values())})
-            ),
+        detail=engine.tables_like(
+            original,
+            records={
+                "record": np.arange(ours.height),
+                "to_released": found.to_released,
+                "to_original": found.to_original,
+                "identified": found.flags,
+            },
+            variables={"column": list(used), "weight": list(used.values())},
         ),
     )
 

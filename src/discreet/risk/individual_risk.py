@@ -20,7 +20,7 @@ from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
@@ -288,10 +288,11 @@ def individual(
             "missing": missing,
             **company_parameters(data),
         },
-        detail=Detail(
+        detail=engine.tables_like(
+            data,
             classes=lambda: class_rows(data, keys, classes, by="risk"),
             records=lambda: _records(data, keys, missing, cells, {"h": household, "e": employer}),
-            distribution=lambda: engine.like(data, _distribution(classes)),
+            distribution=lambda: _distribution(classes),
         ),
     )
 

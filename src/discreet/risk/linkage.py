@@ -21,7 +21,7 @@ from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Public, 
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest, ties_within
@@ -347,10 +347,8 @@ def _linkage_measure(
             *files.caveats,
         ],
         parameters=about,
-        detail=Detail(
-            records=lambda: engine.like(
-                files.released, table.with_columns(pl.col("linked_to").replace(-1, None))
-            )
+        detail=engine.tables_like(
+            files.released, records=table.with_columns(pl.col("linked_to").replace(-1, None))
         ),
     )
 
@@ -452,11 +450,10 @@ def _interval_measure(
             "width": width,
             **({"crowd": crowd, "crowd_width": crowd_width} if extra else {}),
         },
-        detail=Detail(
-            records=lambda: engine.like(files.released, table),
-            variables=lambda: engine.like(
-                files.released, pl.DataFrame({"column": list(found.columns), "inside_share": found.by_column})
-            ),
+        detail=engine.tables_like(
+            files.released,
+            records=table,
+            variables={"column": list(found.columns), "inside_share": found.by_column},
         ),
     )
 

@@ -18,7 +18,7 @@ from discreet.core.constraints import AtLeast, ColumnNames, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.formula import parsed
@@ -233,8 +233,9 @@ def log_linear(
         meaning=_meaning(uniques, sample.population, tau1, tau2),
         caveats=[*caveats, *sample.notes, *model_caveats(fitted)],
         parameters=parameters,
-        detail=Detail(
-            models=lambda: engine.like(data, _way(sample, fitted)),
+        detail=engine.tables_like(
+            data,
+            models=lambda: _way(sample, fitted),
             records=lambda: _records(data, keys, missing, sample, fitted),
         ),
     )

@@ -15,7 +15,7 @@ from discreet.core.constraints import AtLeast, Between, ColumnNames, Public, Sha
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
@@ -351,18 +351,14 @@ def near_copies(
             "precision": stated_precision(precision, agreed.parameters),
             "most": most,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                released,
-                pl.DataFrame(
-                    {
-                        "nearest_original": counts.person,
-                        "closeness": counts.closeness,
-                        "isolation": counts.isolation,
-                    }
-                ),
-            ),
-            telling=lambda: engine.like(released, _telling_table(telling)),
+        detail=engine.tables_like(
+            released,
+            records={
+                "nearest_original": counts.person,
+                "closeness": counts.closeness,
+                "isolation": counts.isolation,
+            },
+            telling=lambda: _telling_table(telling),
         ),
     )
 

@@ -18,7 +18,7 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
 from discreet.core.constraints import Above, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Likeness
@@ -243,20 +243,16 @@ def outliers(
             "sides": sides,
             "collapse": collapse,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                original, pl.DataFrame({"record": position, "candidates": found.boxes.counts})
-            ),
-            pairs=lambda: engine.like(original, comparison.pairs(found, position)),
-            variants=lambda: engine.like(
-                original,
-                pl.DataFrame(
-                    [
-                        {"variant": name, **_figures(each, None, outlying, ours.height, tables[0].height)}
-                        for name, each in attacks.items()
-                    ]
-                ).select(pl.exclude("^.*holdout.*$", "matched_share_excess")),
-            ),
+        detail=engine.tables_like(
+            original,
+            records={"record": position, "candidates": found.boxes.counts},
+            pairs=lambda: comparison.pairs(found, position),
+            variants=lambda: pl.DataFrame(
+                [
+                    {"variant": name, **_figures(each, None, outlying, ours.height, tables[0].height)}
+                    for name, each in attacks.items()
+                ]
+            ).select(pl.exclude("^.*holdout.*$", "matched_share_excess")),
         ),
     )
 

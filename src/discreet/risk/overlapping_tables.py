@@ -20,7 +20,7 @@ from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.progress import track
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
@@ -171,10 +171,11 @@ def overlapping_tables(
             "minimum": minimum,
             "missing": missing,
         },
-        detail=Detail(
-            records=lambda: engine.like(data, attack.rebuilt(keys)),
-            tables=lambda: engine.like(data, attack.by_table(keys)),
-            attributes=lambda: engine.like(data, attack.by_attribute(keys)),
+        detail=engine.tables_like(
+            data,
+            records=lambda: attack.rebuilt(keys),
+            tables=lambda: attack.by_table(keys),
+            attributes=lambda: attack.by_attribute(keys),
         ),
     )
 

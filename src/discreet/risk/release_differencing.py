@@ -221,10 +221,7 @@ class _Linked:
 
     def detail(self, data: Microdata) -> Detail:
         records = _named(self.people.sort("together", "who"), self.keys).rename({"who": self.person})
-        return Detail(
-            groups=lambda: engine.like(data, _named(self.table(), self.keys)),
-            records=lambda: engine.like(data, records),
-        )
+        return engine.tables_like(data, groups=lambda: _named(self.table(), self.keys), records=records)
 
     @staticmethod
     def _by_how(people: pl.DataFrame) -> dict[str, int]:
@@ -263,9 +260,8 @@ class _Counted:
         }
 
     def detail(self, data: Microdata) -> Detail:
-        return Detail(
-            groups=lambda: engine.like(data, _named(self.groups, self.keys)),
-            changes=lambda: engine.like(data, self.changes),
+        return engine.tables_like(
+            data, groups=lambda: _named(self.groups, self.keys), changes=lambda: self.changes
         )
 
 

@@ -20,7 +20,7 @@ from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure, Release, Step
+from discreet.core.results import Measure, Release, Step
 from discreet.core.wording import percent
 from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
 from discreet.engine.classes import key_names
@@ -158,7 +158,7 @@ def replicated_uniques(
         "released_records": lambda: _unique_records(files, left_out, "released"),
     }
     if len(rows) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(rows).with_row_index("copy", offset=1))
+        tables["copies"] = pl.DataFrame(rows).with_row_index("copy", offset=1)
     people = engine.overview(original, files.keys).rows
     return Measure(
         name="replicated_uniques",
@@ -179,7 +179,7 @@ def replicated_uniques(
             "denominator": denominator,
             "precision": stated_precision(precision, files.rounded),
         },
-        detail=Detail(**tables),
+        detail=engine.tables_like(original, **tables),
     )
 
 
@@ -430,7 +430,7 @@ def replicated_special_uniques(
             "max_size": size,
             "precision": stated_precision(precision, agreed.parameters),
         },
-        detail=Detail(sets=lambda: engine.like(original, sets)),
+        detail=engine.tables_like(original, sets=sets),
     )
 
 

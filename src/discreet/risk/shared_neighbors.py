@@ -18,7 +18,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfBenchmark
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
@@ -175,19 +175,15 @@ def shared_neighbors(
             "noise": noise,
             "scale": scale,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                released,
-                pl.DataFrame(
-                    {
-                        "record": np.arange(theirs.height),
-                        "cluster": pl.Series(labels[real:]).replace(-1, None),
-                        "risky": chosen.flags,
-                    }
-                ),
-            ),
-            clusters=lambda: engine.like(released, chosen.table),
-            sensitivity=lambda: engine.like(released, sensitivity_table(found)),
+        detail=engine.tables_like(
+            released,
+            records={
+                "record": np.arange(theirs.height),
+                "cluster": pl.Series(labels[real:]).replace(-1, None),
+                "risky": chosen.flags,
+            },
+            clusters=lambda: chosen.table,
+            sensitivity=lambda: sensitivity_table(found),
         ),
     )
 

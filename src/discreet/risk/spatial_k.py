@@ -20,7 +20,7 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.geography import CoordinateSystem, Places, places_of
@@ -231,9 +231,8 @@ def spatial_k(
             "k_critical": k_critical,
             "max_share_critical": max_share_critical,
         },
-        detail=Detail(
-            records=lambda: engine.like(released, pl.DataFrame(records)),
-            summary=lambda: engine.like(released, _summary(records, k_critical)),
+        detail=engine.tables_like(
+            released, records=lambda: pl.DataFrame(records), summary=lambda: _summary(records, k_critical)
         ),
     )
 

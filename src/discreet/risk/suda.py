@@ -17,7 +17,7 @@ from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
@@ -255,15 +255,14 @@ def special_uniques(
             "missing": missing,
             **company_parameters(data),
         },
-        detail=Detail(
+        detail=engine.tables_like(
+            data,
             records=lambda: engine.carry_back(data, keys, missing, table),
             contributions=lambda: engine.carry_back(data, keys, missing, _by_record(coded, scores, keys)),
-            variables=lambda: engine.like(data, _variables(scores, keys)),
-            values=lambda: engine.like(data, _values(coded, scores, keys, show_values=show_values)),
-            sets=lambda: engine.like(data, _sets(scores, keys)),
-            sizes=lambda: engine.like(
-                data, _sets(scores, keys).group_by("size").agg(pl.col("msus").sum()).sort("size")
-            ),
+            variables=lambda: _variables(scores, keys),
+            values=lambda: _values(coded, scores, keys, show_values=show_values),
+            sets=lambda: _sets(scores, keys),
+            sizes=lambda: _sets(scores, keys).group_by("size").agg(pl.col("msus").sum()).sort("size"),
         ),
     )
 

@@ -15,7 +15,7 @@ from discreet.core.citations import JIANG_2022
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
@@ -230,10 +230,11 @@ def population(
             "threshold": threshold,
             **(answered.settings or {}),
         },
-        detail=Detail(
-            estimates=lambda: engine.like(data, _estimates(answered)),
-            sensitivity=lambda: engine.like(data, _sensitivity(sample, estimator, repeats, root)),
-            sizes=lambda: engine.like(data, _sizes(sample, answered)),
+        detail=engine.tables_like(
+            data,
+            estimates=lambda: _estimates(answered),
+            sensitivity=lambda: _sensitivity(sample, estimator, repeats, root),
+            sizes=lambda: _sizes(sample, answered),
         ),
     )
 

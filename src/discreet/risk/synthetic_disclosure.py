@@ -18,7 +18,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.findings import OfSynthesis
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
@@ -228,19 +228,14 @@ def disclosure(
     worst = table.row(0, named=True)
     extra = [name for name in table.columns if name not in ("target", *COLUMNS)]
     tables: dict[str, Any] = {
-        "targets": lambda: engine.like(original, table.select("target", *COLUMNS)),
-        "companions": lambda: engine.like(original, table.select("target", *extra)),
-        **{
-            name: lambda parts=parts: engine.like(original, pl.concat(parts))
-            for name, parts in checks.items()
-        },
+        "targets": table.select("target", *COLUMNS),
+        "companions": table.select("target", *extra),
+        **{name: pl.concat(parts) for name, parts in checks.items()},
     }
     if len(files.copies) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(by_copy, infer_schema_length=None))
+        tables["copies"] = pl.DataFrame(by_copy, infer_schema_length=None)
     if held_out_rows:
-        tables["holdout"] = lambda: engine.like(
-            original, pl.DataFrame(held_out_rows, infer_schema_length=None)
-        )
+        tables["holdout"] = pl.DataFrame(held_out_rows, infer_schema_length=None)
     flagged = [target for target in table["target"] if warnings[target]]
     figures: dict[str, FigureValue] = {
         **{name: who[name] for name in IDENTITY},
@@ -273,7 +268,7 @@ def disclosure(
             thresh_2way=thresh_2way,
             holdout_file=holdout is not None,
         ),
-        detail=Detail(**tables),
+        detail=engine.tables_like(original, **tables),
     )
 
 

@@ -15,7 +15,7 @@ from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
@@ -374,9 +374,8 @@ def key_contributions(
         ),
         caveats=caveats,
         parameters={"keys": list(keys), "max_size": max_size, "missing": missing, **company_parameters(data)},
-        detail=Detail(
-            variables=lambda: engine.like(data, variables),
-            sets=lambda: engine.like(data, _sets(data, keys, max_size, missing)),
+        detail=engine.tables_like(
+            data, variables=variables, sets=lambda: _sets(data, keys, max_size, missing)
         ),
     )
 

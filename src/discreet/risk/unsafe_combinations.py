@@ -6,7 +6,7 @@ in each: the check of low-dimensional combinations that precedes recoding and lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
@@ -170,14 +170,14 @@ def unsafe_combinations(
         int(sets["unsafe_combinations"].sum()),
         int((sets["unsafe_combinations"] > 0).sum()),
     )
-    tables: dict[str, Callable[[], Any]] = {
-        "sets": lambda: engine.like(data, sets),
-        "sizes": lambda: engine.like(data, _sizes(sets)),
-        "variables": lambda: engine.like(data, _variables(found, coded, keys)),
+    tables: dict[str, Any] = {
+        "sets": sets,
+        "sizes": lambda: _sizes(sets),
+        "variables": lambda: _variables(found, coded, keys),
         "records": lambda: engine.carry_back(data, keys, missing, _by_row(found, coded)),
     }
     if show_values:
-        tables["combinations"] = lambda: engine.like(data, _listing(found, coded, keys))
+        tables["combinations"] = lambda: _listing(found, coded, keys)
     reason = (
         f"; the worst set is {worst['keys']} with {worst['unsafe_combinations']:,}"
         if worst["unsafe_combinations"]
@@ -219,7 +219,7 @@ def unsafe_combinations(
             "missing": missing,
             **company_parameters(data),
         },
-        detail=Detail(**tables),
+        detail=engine.tables_like(data, **tables),
     )
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
@@ -246,11 +246,12 @@ class _Counted:
                 **asked,
                 "counted": {"records": self.records, "off": self._off, "sampled": self.from_sample},
             },
-            detail=Detail(
-                variables=lambda: engine.like(self.original, self._variables(before, after, paired)),
-                correlations=lambda: engine.like(self.original, pairs_table(before, after)),
+            detail=engine.tables_like(
+                self.original,
+                variables=lambda: self._variables(before, after, paired),
+                correlations=lambda: pairs_table(before, after),
                 **{
-                    name: (lambda of=name: self.sample.detail[of])
+                    name: partial(self.sample.detail.__getitem__, name)
                     for name in ("distances", "tables", "histograms", "quantiles")
                 },
             ),

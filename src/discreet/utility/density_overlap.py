@@ -16,7 +16,7 @@ from discreet.core.charts import Chart, Contours, Layer, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
@@ -206,9 +206,7 @@ def densities(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(
-            grid=lambda: engine.like(original, points), levels=lambda: engine.like(original, contours)
-        ),
+        detail=engine.tables_like(original, grid=points, levels=contours),
     )
 
 

@@ -17,7 +17,7 @@ from discreet.core.charts import Chart, Dots, Grid, Row, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
@@ -291,15 +291,14 @@ def dependence(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(
-            pairs=lambda: engine.like(original, pairs),
-            before=lambda: engine.like(original, _matrix(whole, kept, pl.col("before"))),
-            after=lambda: engine.like(original, _matrix(whole, kept, pl.col("after"))),
-            difference=lambda: engine.like(
-                original, _matrix(whole, kept, pl.col("after") - pl.col("before"), diagonal=0.0)
-            ),
-            theils_u=lambda: engine.like(original, _directed(whole)),
-            copies=lambda: engine.like(original, copied),
+        detail=engine.tables_like(
+            original,
+            pairs=pairs,
+            before=lambda: _matrix(whole, kept, pl.col("before")),
+            after=lambda: _matrix(whole, kept, pl.col("after")),
+            difference=lambda: _matrix(whole, kept, pl.col("after") - pl.col("before"), diagonal=0.0),
+            theils_u=lambda: _directed(whole),
+            copies=copied,
         ),
     )
 

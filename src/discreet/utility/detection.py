@@ -14,7 +14,7 @@ from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import NEAR_COPIES, Caveat
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import compared_columns, copies_of
@@ -134,7 +134,7 @@ def detection(
         f"{shown(float(figures['auc_by_chance']))} here.",
         caveats=[*compared.caveats, *_caveats(float(aucs.mean() - by_chance.mean()), sampled, asked)],
         parameters={"folds": folds, "columns": list(compared.names), "most": most, **_LEARNER},
-        detail=Detail(folds=lambda: engine.like(original, _table(scores))),
+        detail=engine.tables_like(original, folds=lambda: _table(scores)),
     )
 
 

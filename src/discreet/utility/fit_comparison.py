@@ -329,10 +329,7 @@ def compare_model(
             "weight": weight or original.roles.weight,
             **_parameters(settings),
         },
-        detail=Detail(
-            coefficients=lambda: engine.like(original, coefficients()),
-            models=lambda: engine.like(original, summary()),
-        ),
+        detail=engine.tables_like(original, coefficients=coefficients, models=summary),
     )
 
 

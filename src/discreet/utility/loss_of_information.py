@@ -13,7 +13,7 @@ from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, unknown_name
 from discreet.core.findings import OfReleases, OfSynthesis
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
@@ -266,14 +266,15 @@ def information_loss(
             "divisor": divisor,
             "weight": weight,
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, compared.variables()),
-            correlations=lambda: engine.like(original, compared.correlations()),
-            distances=lambda: engine.like(original, compared.distances()),
-            tables=lambda: engine.like(original, compared.tables()),
-            histograms=lambda: engine.like(original, compared.histograms()),
-            quantiles=lambda: engine.like(original, compared.quantiles()),
-            records=lambda: engine.like(original, compared.records()),
+        detail=engine.tables_like(
+            original,
+            variables=compared.variables,
+            correlations=compared.correlations,
+            distances=compared.distances,
+            tables=compared.tables,
+            histograms=compared.histograms,
+            quantiles=compared.quantiles,
+            records=compared.records,
         ),
     )
 

@@ -17,7 +17,7 @@ from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
@@ -301,14 +301,15 @@ def margins(
             "needs_alignment": False,
             "inference_valid": assume_independent,
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, whole),
-            quantiles=lambda: engine.like(original, quantiles_table(first, level, at)),
-            levels=lambda: engine.like(original, levels_table(first)),
-            ecdf=lambda: engine.like(original, ecdf_table(first)),
-            qq=lambda: engine.like(original, qq_table(first)),
-            histograms=lambda: engine.like(original, histograms_table(first)),
-            copies=lambda: engine.like(original, summed),
+        detail=engine.tables_like(
+            original,
+            variables=whole,
+            quantiles=lambda: quantiles_table(first, level, at),
+            levels=lambda: levels_table(first),
+            ecdf=lambda: ecdf_table(first),
+            qq=lambda: qq_table(first),
+            histograms=lambda: histograms_table(first),
+            copies=summed,
         ),
     )
 

@@ -16,7 +16,7 @@ from discreet.core.charts import Chart, Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, InputError, unknown_name
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
 from discreet.microdata import Microdata
@@ -166,7 +166,7 @@ def gini_change(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(leaves=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, leaves=table),
     )
 
 
@@ -314,9 +314,7 @@ def importance_shift(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, table), copies=lambda: engine.like(original, each)
-        ),
+        detail=engine.tables_like(original, variables=table, copies=each),
     )
 
 

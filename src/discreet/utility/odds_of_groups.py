@@ -17,7 +17,7 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
 
@@ -128,7 +128,7 @@ def disparity(
             "Original and released records are the same people: the difference is the cost of protection, not a test."
         ],
         parameters={"keys": list(keys), "outcome": outcome, "fairness": fairness},
-        detail=Detail(groups=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, groups=table),
     )
 
 

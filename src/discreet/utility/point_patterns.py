@@ -28,7 +28,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError, unknow
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, fresh_seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.geography import CoordinateSystem, Places, places_of, to_nth_neighbor
@@ -351,13 +351,13 @@ def zone_shares(
             "crs": crs,
             "weight": weight_name,
         },
-        detail=Detail(
-            zones=lambda: engine.like(original, table),
-            moves=lambda: engine.like(
-                original,
+        detail=engine.tables_like(
+            original,
+            zones=table,
+            moves=lambda: (
                 points.group_by(old_zone="old", new_zone="new")
                 .agg(points=pl.len().cast(pl.Int64))
-                .sort("old_zone", "new_zone"),
+                .sort("old_zone", "new_zone")
             ),
         ),
     )
@@ -579,7 +579,7 @@ def donut_settings(
             "k_critical": k_critical,
             "max_share_critical": max_share_critical,
         },
-        detail=Detail(variants=lambda: engine.like(data, pl.DataFrame(rows))),
+        detail=engine.tables_like(data, variants=lambda: pl.DataFrame(rows)),
     )
 
 

@@ -18,7 +18,7 @@ from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames,
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.randomness import Seed
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata, require_microdata
@@ -393,7 +393,7 @@ def pmse(
             "weight": weight,
             "seed": seed if isinstance(seed, int) else None,
         },
-        detail=Detail(**result.tables(original)),
+        detail=engine.tables_like(original, **result.tables()),
     )
 
 

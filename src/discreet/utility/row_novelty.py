@@ -18,7 +18,7 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.findings import Beside, Finding, OfReleases, OfReleaseStudy, OfSynthesis, OfWorst
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_records
@@ -339,18 +339,14 @@ def new_rows(
             "holdout": holdout is not None,
             "precision": stated_precision(precision, agreed.parameters),
         },
-        detail=Detail(
-            curve=lambda: engine.like(released, _curve(reaches, steps)),
-            records=lambda: engine.like(
-                released,
-                pl.DataFrame(
-                    {
-                        "record": np.arange(len(found.tolerance)),
-                        "nearest_original": found.nearest,
-                        "tolerance": found.tolerance,
-                    }
-                ),
-            ),
+        detail=engine.tables_like(
+            released,
+            curve=lambda: _curve(reaches, steps),
+            records={
+                "record": np.arange(len(found.tolerance)),
+                "nearest_original": found.nearest,
+                "tolerance": found.tolerance,
+            },
         ),
     )
 

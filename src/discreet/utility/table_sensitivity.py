@@ -149,9 +149,7 @@ def grouping_sensitivity(
             **measures[tried[0]].parameters,
             "groups": tried,
         },
-        detail=Detail(
-            groups=lambda: engine.like(original, table), tables=lambda: engine.like(original, joined)
-        ),
+        detail=engine.tables_like(original, groups=table, tables=joined),
     )
 
 

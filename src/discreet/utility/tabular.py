@@ -14,7 +14,7 @@ from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
@@ -439,12 +439,13 @@ def _measure(
         meaning=_meaning(whole, worst, above, value),
         caveats=caveats,
         parameters=parameters,
-        detail=Detail(
-            tables=lambda: engine.like(original, whole),
-            variables=lambda: engine.like(original, columns),
-            cells=lambda: engine.like(original, first.cells(shown_first(first, whole))),
-            groups=lambda: engine.like(original, groups_of(first.shared)),
-            copies=lambda: engine.like(original, copies),
+        detail=engine.tables_like(
+            original,
+            tables=whole,
+            variables=columns,
+            cells=lambda: first.cells(shown_first(first, whole)),
+            groups=lambda: groups_of(first.shared),
+            copies=copies,
         ),
     )
 

@@ -16,7 +16,7 @@ from discreet.core.constraints import ColumnName, ColumnNames, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata, require_microdata
@@ -179,7 +179,7 @@ def train_on_synthetic(
             "columns": list(files.predictors),
             "holdout": holdout is not None,
         },
-        detail=Detail(scores=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, scores=table),
     )
 
 

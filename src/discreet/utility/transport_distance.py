@@ -15,7 +15,7 @@ from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import InputError
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
@@ -168,7 +168,7 @@ def transport(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(repeats=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, repeats=table),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from discreet.core.arrays import Floats, called, need_pairs, numbers_of, rows_of
 from discreet.core.constraints import AtLeast, Share
@@ -19,7 +20,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 
 _Level = Annotated[float, Share(above=True, below=True)]
@@ -357,14 +358,8 @@ def permutation_test(
         ),
         caveats=caveats,
         parameters={"n_perm": n_perm, "paired": paired, "assume_independent": assume_independent},
-        detail=Detail(null=lambda: _table(null)),
+        detail={"null": pl.DataFrame({"statistic": null})},
     )
-
-
-def _table(null: Floats) -> Any:
-    import polars as pl
-
-    return pl.DataFrame({"statistic": null})
 
 
 def _number(found: Any) -> float:
