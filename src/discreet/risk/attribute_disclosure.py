@@ -23,17 +23,9 @@ from discreet.core.results import Measure
 from discreet.engine.attribution_counts import carry_scores
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.risk import synthetic_pairs
 from discreet.risk.disclosure_cells import LARGEST_CELL, REASONS, DisclosureCells, Exclusions, identity_shares
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
-from discreet.risk.synthetic_pairs import (
-    Groups,
-    PairedFiles,
-    guessable,
-    key_caveats,
-    mean_of,
-    meaning_of,
-    parameters_of,
-)
 
 _MOST_ROWS = 15
 
@@ -111,7 +103,7 @@ def attribute_disclosure(
     *,
     keys: ColumnNames | None = None,
     groups_target: int | None = None,
-    groups_keys: Annotated[Groups, Public()] = None,
+    groups_keys: Annotated[synthetic_pairs.Groups, Public()] = None,
     special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     missing_target: bool = True,
     missing_keys: bool | ColumnNames = True,
@@ -182,7 +174,7 @@ def attribute_disclosure(
     """
     keys = engine.resolve_keys(original, keys)
     engine.resolve_sensitive(original, [target], keys)
-    files = PairedFiles.of(
+    files = synthetic_pairs.PairedFiles.of(
         original,
         released,
         keys,
@@ -211,7 +203,7 @@ def attribute_disclosure(
     for i, result in enumerate(results):
         who = result.thinned_identity() if compat else identity_of(files, i, left_out, "original")
         rows.append({**who, **result.figures})
-    figures = mean_of(rows)
+    figures = synthetic_pairs.mean_of(rows)
     if holdout is not None:
         figures |= against_holdout(files, holdout, target, exclusions, figures)
     first = results[0]
@@ -227,16 +219,16 @@ def attribute_disclosure(
         name="attribute_disclosure",
         value=figures["DiSCO"],
         figures=figures,
-        meaning=meaning_of(target, figures, files.keys),
+        meaning=synthetic_pairs.meaning_of(target, figures, files.keys),
         caveats=[
-            *guessable(
+            *synthetic_pairs.guessable(
                 target, first.one_way, first.two_way, figures, exclusions=exclusions, most=thresh_2way[1]
             ),
-            *key_caveats(files),
+            *synthetic_pairs.key_caveats(files),
             *files.notes,
             *dict.fromkeys((*files.key_cells[0].notes, *first.cells.joint.notes)),
         ],
-        parameters=parameters_of(
+        parameters=synthetic_pairs.parameters_of(
             files,
             [target],
             exclusions,
@@ -251,7 +243,7 @@ def attribute_disclosure(
     )
 
 
-def _flag_records(files: PairedFiles, target: str, exclusions: Exclusions) -> Any:
+def _flag_records(files: synthetic_pairs.PairedFiles, target: str, exclusions: Exclusions) -> Any:
     exact = files.exact(target)
     joint, position = files.grouped(exact, target)
     flags = DisclosureCells.of(joint, files.keys, exclusions).flags()
@@ -276,7 +268,7 @@ class Checked:
     @classmethod
     def of(
         cls,
-        files: PairedFiles,
+        files: synthetic_pairs.PairedFiles,
         target: str,
         copy: int,
         exclusions: Exclusions,
@@ -376,7 +368,7 @@ def specific_risk(training: float, holdout: float) -> float:
 
 
 def against_holdout(
-    files: PairedFiles,
+    files: synthetic_pairs.PairedFiles,
     holdout: Microdata,
     target: str,
     exclusions: Exclusions,
@@ -395,7 +387,7 @@ def against_holdout(
         ).shares()
         for i in range(len(files.copies))
     ]
-    mean = mean_of(shares)
+    mean = synthetic_pairs.mean_of(shares)
     return {
         "DiSCO_control": mean["DiSCO"],
         "R": specific_risk(figures["DiSCO"] / 100, mean["DiSCO"] / 100),

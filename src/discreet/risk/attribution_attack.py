@@ -14,26 +14,11 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import type_name
-from discreet.engine import Missing
-from discreet.engine.attribution_counts import (
-    JointCounts,
-    SharedClasses,
-    carry_scores,
-    joint_counts,
-    shared_classes,
-)
+from discreet.engine import Missing, attribution_counts
 from discreet.engine.comparable import as_text, must_be_released
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.risk.attribution_scores import (
-    CellScores,
-    Guess,
-    Unmatched,
-    cell_scores,
-    chances,
-    own_chances,
-    summary,
-)
+from discreet.risk import attribution_scores
 from discreet.risk.value_classes import Classes, Source, Strategy, coarsened, edges_of, overlapping
 
 
@@ -41,18 +26,18 @@ from discreet.risk.value_classes import Classes, Source, Strategy, coarsened, ed
 class Attack:
     """What the intruder does and knows, and how the guesses are counted."""
 
-    unmatched: Unmatched = "exclude"
+    unmatched: attribution_scores.Unmatched = "exclude"
     baseline: str = "matched"
     tolerances: Mapping[str, float] = field(default_factory=dict)
-    guess: Guess = "proportional"
+    guess: attribution_scores.Guess = "proportional"
     knows: Mapping[Any, float] = field(default_factory=dict)
     membership: float = 1.0
     fallback: float | None = None
     classes: Mapping[str, Classes] = field(default_factory=dict)
 
-    def chances(self, joint: JointCounts, scores: CellScores) -> Floats:
+    def chances(self, joint: attribution_counts.JointCounts, scores: attribution_scores.CellScores) -> Floats:
         """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
-        chance = chances(joint, scores, self.guess)
+        chance = attribution_scores.chances(joint, scores, self.guess)
         if self.membership < 1:
             values = int(joint.value_inside.sum())
             other = 1 / values if self.fallback is None else self.fallback
@@ -66,7 +51,7 @@ class Attack:
 class Link:
     """An original and one release, their classes numbered alike."""
 
-    shared: SharedClasses
+    shared: attribution_counts.SharedClasses
     attack: Attack
 
     @classmethod
@@ -81,17 +66,19 @@ class Link:
         precision: Setting = None,
     ) -> Link:
         """Join the classes of two files."""
-        return cls(shared_classes(original, released, keys, missing, precision), attack)
+        return cls(attribution_counts.shared_classes(original, released, keys, missing, precision), attack)
 
     def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
         """Count keys by one target and put the cells into the classes of the user."""
-        exact = joint_counts(self.shared, target, weight)
+        exact = attribution_counts.joint_counts(self.shared, target, weight)
         joint, position = exact, np.arange(len(exact.owners))
         if any(column in self.attack.classes for column in (*self.shared.keys, *target)):
             joint, position = coarsened(exact, self.shared.keys, target, self.attack.classes)
         joint = overlapping(joint, self.shared.keys)
         tolerance = self.attack.tolerances.get(target[0])
-        scores = cell_scores(joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest")
+        scores = attribution_scores.cell_scores(
+            joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest"
+        )
         return Aimed(self, target, exact, joint, position, scores, tolerance)
 
 
@@ -101,16 +88,16 @@ class Aimed:
 
     link: Link
     target: tuple[str, ...]
-    exact: JointCounts
-    joint: JointCounts
+    exact: attribution_counts.JointCounts
+    joint: attribution_counts.JointCounts
     position: Integers
-    scores: CellScores
+    scores: attribution_scores.CellScores
     tolerance: float | None
 
     def figures(self) -> dict[str, Any]:
         """Add up the figures of this target."""
         attack = self.link.attack
-        return summary(
+        return attribution_scores.summary(
             self.joint,
             self.scores,
             attack.chances(self.joint, self.scores),
@@ -143,7 +130,7 @@ class Aimed:
                         "original_class": scores.size_original,
                         "released": scores.hits_released,
                         "released_class": scores.size_released,
-                        "cap_original": own_chances(scores),
+                        "cap_original": attribution_scores.own_chances(scores),
                         "cap_released": self.link.attack.chances(joint, scores),
                     }
                 ),
@@ -159,12 +146,14 @@ class Aimed:
         """Give every original record its chances, in the kind of frame that came in."""
         table = pl.DataFrame(
             {
-                "cap_original": own_chances(self.scores),
+                "cap_original": attribution_scores.own_chances(self.scores),
                 "cap_released": self.link.attack.chances(self.joint, self.scores),
                 "matched": self.scores.matched,
             }
         ).with_columns(pl.col("cap_original", "cap_released").fill_nan(None))
-        return carry_scores(self.link.shared, self.exact, self.target, table[self.position])
+        return attribution_counts.carry_scores(
+            self.link.shared, self.exact, self.target, table[self.position]
+        )
 
 
 def as_copies(
@@ -193,8 +182,8 @@ def checked_tolerances(
     tolerance: float | Mapping[str, float] | None,
     *,
     together: bool,
-    guess: Guess,
-    unmatched: Unmatched,
+    guess: attribution_scores.Guess,
+    unmatched: attribution_scores.Unmatched,
 ) -> dict[str, float]:
     """Return the tolerance of each target, refused where it makes no sense."""
     if guess == "majority" and (tolerance is not None or unmatched == "nearest"):
@@ -226,7 +215,7 @@ def checked_tolerances(
     return by_column
 
 
-def _is_class(joint: JointCounts, values: Any) -> Flags:
+def _is_class(joint: attribution_counts.JointCounts, values: Any) -> Flags:
     """Find the classes with some key values, compared by their text."""
     wanted = values if isinstance(values, tuple) else (values,)
     if len(wanted) != joint.class_labels.width:
@@ -280,7 +269,7 @@ def attribution_tables(
     continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
     if banded or continuous:
         tables["surface"] = lambda: attribution_surface(
-            joint_counts(links[0].shared, target, weight),
+            attribution_counts.joint_counts(links[0].shared, target, weight),
             keys,
             target[0] if continuous else None,
             banded,
@@ -296,7 +285,7 @@ def attribution_tables(
 
 
 def attribution_surface(
-    exact: JointCounts,
+    exact: attribution_counts.JointCounts,
     keys: Sequence[str],
     target: str | None,
     banded: Sequence[str],
@@ -324,11 +313,11 @@ def attribution_surface(
             if target:
                 here = {target: _drawn(exact, "s0", edges_from or "released", j2 or 1, strategy)}
                 joint, _ = coarsened(narrowed, (), (target,), here)
-            scores = cell_scores(joint, nearest=attack.unmatched == "nearest")
-            figures = summary(
+            scores = attribution_scores.cell_scores(joint, nearest=attack.unmatched == "nearest")
+            figures = attribution_scores.summary(
                 joint,
                 scores,
-                chances(joint, scores, "proportional"),
+                attribution_scores.chances(joint, scores, "proportional"),
                 unmatched=attack.unmatched,
                 baseline=attack.baseline,
                 tolerance=None,
@@ -340,7 +329,9 @@ def attribution_surface(
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _drawn(exact: JointCounts, name: str, source: Source, count: int, strategy: Strategy) -> Classes:
+def _drawn(
+    exact: attribution_counts.JointCounts, name: str, source: Source, count: int, strategy: Strategy
+) -> Classes:
     """Draw the intervals of one column from the counted cells."""
     labels, position = (
         (exact.class_labels, exact.owners) if name.startswith("k") else (exact.value_labels, exact.values)

@@ -34,16 +34,8 @@ from discreet.pairs.side_by_side import (
     precise_alike,
     tables_of,
 )
+from discreet.risk import record_links
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.record_links import (
-    Disclosed,
-    LinkedFiles,
-    by_rank,
-    by_robust_distance,
-    by_standard_deviation,
-    cheapest_pairs,
-    true_originals,
-)
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
 
@@ -255,8 +247,8 @@ def linkage(
     if not names:
         raise ParameterError("Nothing is left to compare beside the column that links the files.")
     ours, theirs = tables_of([original, released], names)
-    truth = true_originals(original, released, ids, ours.height, theirs.height)
-    files = LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
+    truth = record_links.true_originals(original, released, ids, ours.height, theirs.height)
+    files = record_links.LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
     codes = check_categorical(names, categorical)
     about: dict[str, Any] = {"method": method, "columns": list(names), "ids": ids}
     if method in ("interval", "rank", "robust"):
@@ -283,7 +275,7 @@ def linkage(
     about |= {"distance": distance, "missing": missing}
     caveats = [*records_only(original), *column_caveats(space, (ours, theirs), names)]
     if method == "assignment":
-        table, how = cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
+        table, how = record_links.cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
         about["solver"] = how
         caveats = [f"The pairing was found {how}.", *caveats]
     else:
@@ -315,7 +307,7 @@ def _nearest_links(
 
 
 def _linkage_measure(
-    files: LinkedFiles,
+    files: record_links.LinkedFiles,
     table: pl.DataFrame,
     about: dict[str, Any],
     caveats: Sequence[str],
@@ -354,7 +346,7 @@ def _linkage_measure(
 
 
 def _probabilistic_measure(
-    files: LinkedFiles,
+    files: record_links.LinkedFiles,
     codes: Sequence[str],
     *,
     blocking: Sequence[str],
@@ -397,7 +389,7 @@ def _probabilistic_measure(
 
 
 def _interval_measure(
-    files: LinkedFiles,
+    files: record_links.LinkedFiles,
     method: str,
     width: float,
     *,
@@ -410,11 +402,11 @@ def _interval_measure(
     rows = np.flatnonzero(truth >= 0)
     x, y = files.ours[truth[rows]], files.theirs[rows]
     if method == "interval":
-        found = by_standard_deviation(x, y, width)
+        found = record_links.by_standard_deviation(x, y, width)
     elif method == "rank":
-        found = by_rank(x, y, width)
+        found = record_links.by_rank(x, y, width)
     else:
-        found = by_robust_distance(x, y, width, crowd=crowd, crowd_width=crowd_width, seed=seed)
+        found = record_links.by_robust_distance(x, y, width, crowd=crowd, crowd_width=crowd_width, seed=seed)
     records = found.records
     share = float(records.mean())
     extra = _robust_figures(found)
@@ -458,7 +450,7 @@ def _interval_measure(
     )
 
 
-def _robust_figures(found: Disclosed) -> dict[str, Any]:
+def _robust_figures(found: record_links.Disclosed) -> dict[str, Any]:
     if found.outlyingness is None or found.crowded is None:
         return {}
     weights = np.nan_to_num(np.sqrt(found.outlyingness))

@@ -22,6 +22,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
+from discreet.risk import key_sets
 from discreet.risk.equivalence_classes import (
     GAPS_COUNT,
     Heads,
@@ -31,14 +32,6 @@ from discreet.risk.equivalence_classes import (
     nobody_knows,
 )
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.key_sets import (
-    CodedKeys,
-    KeySet,
-    checked_size,
-    coded_keys,
-    minimal_uniques,
-    number_of_sets,
-)
 
 _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
@@ -196,10 +189,12 @@ def special_uniques(
     """
     keys = engine.resolve_keys(data, keys)
     asked = max_size is not None
-    max_size = checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
+    max_size = (
+        key_sets.checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
+    )
     fraction, from_weights = _sampling_fraction(data, sampling_fraction)
     caveats = without(key_caveats(data, keys), WEIGHTS_UNUSED)
-    coded = coded_keys(data, keys, missing)
+    coded = key_sets.coded_keys(data, keys, missing)
     scores = _scores(coded, max_size, progress=progress)
     # The scores go by agreement under a wildcard, and so must the uniques over which DIS spreads them.
     spectrum = (engine.class_table if missing == "wildcard" else engine.size_spectrum)(data, keys, missing)
@@ -280,10 +275,10 @@ class _Scores:
     by_key: Floats
     by_value: tuple[Floats, ...]
     msus_by_value: tuple[Integers, ...]
-    by_set: dict[KeySet, int]
+    by_set: dict[key_sets.KeySet, int]
 
 
-def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
+def _scores(coded: key_sets.CodedKeys, max_size: int, *, progress: bool) -> _Scores:
     keys, rows = coded.codes.shape
     scores = _Scores(
         suda=np.zeros(rows),
@@ -294,7 +289,7 @@ def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
         msus_by_value=tuple(np.zeros(len(values), dtype=np.int64) for values in coded.values),
         by_set={},
     )
-    for chosen, found in minimal_uniques(coded, max_size, progress=progress):
+    for chosen, found in key_sets.minimal_uniques(coded, max_size, progress=progress):
         points = float(math.factorial(keys - len(chosen)))
         scores.suda[found] += points
         scores.msus[found] += 1
@@ -310,7 +305,7 @@ def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
 
 def _affordable_size(keys: int) -> int:
     size = keys
-    while size > 1 and number_of_sets(keys, size) > _SETS_UNLESS_TOLD:
+    while size > 1 and key_sets.number_of_sets(keys, size) > _SETS_UNLESS_TOLD:
         size -= 1
     return size
 
@@ -339,7 +334,9 @@ def _variables(scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
     ).sort("contribution", descending=True, maintain_order=True)
 
 
-def _values(coded: CodedKeys, scores: _Scores, keys: Sequence[str], *, show_values: bool) -> pl.DataFrame:
+def _values(
+    coded: key_sets.CodedKeys, scores: _Scores, keys: Sequence[str], *, show_values: bool
+) -> pl.DataFrame:
     total = scores.suda.sum() or 1.0
     parts = []
     for place, key in enumerate(keys):
@@ -363,7 +360,7 @@ def _sets(scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
     return table.sort(["size", "msus"], descending=[False, True], maintain_order=True)
 
 
-def _by_record(coded: CodedKeys, scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
+def _by_record(coded: key_sets.CodedKeys, scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
     scored = np.where(scores.suda > 0, scores.suda, np.nan)
     shares = {f"contribution of {key}": scores.by_key[place] / scored for place, key in enumerate(keys)}
     return coded.table.with_columns(

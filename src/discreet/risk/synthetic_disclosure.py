@@ -23,6 +23,7 @@ from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.risk import synthetic_pairs
 from discreet.risk.attribute_disclosure import (
     Checked,
     Pair,
@@ -33,15 +34,6 @@ from discreet.risk.attribute_disclosure import (
 )
 from discreet.risk.disclosure_cells import COLUMNS, LARGEST_CELL, Exclusions
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
-from discreet.risk.synthetic_pairs import (
-    Groups,
-    PairedFiles,
-    guessable,
-    key_caveats,
-    mean_of,
-    meaning_of,
-    parameters_of,
-)
 
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
@@ -83,8 +75,8 @@ def disclosure(
     targets: Annotated[str | Sequence[str], HoldsValues()] | None = None,
     *,
     keys: ColumnNames | None = None,
-    groups_target: Annotated[Groups, Public()] = None,
-    groups_keys: Annotated[Groups, Public()] = None,
+    groups_target: Annotated[synthetic_pairs.Groups, Public()] = None,
+    groups_keys: Annotated[synthetic_pairs.Groups, Public()] = None,
     special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     missing_target: bool = True,
     missing_keys: bool | ColumnNames = True,
@@ -173,7 +165,7 @@ def disclosure(
     """
     keys = engine.resolve_keys(original, keys)
     columns, notes = learnable(original, released, targets, keys)
-    files = PairedFiles.of(
+    files = synthetic_pairs.PairedFiles.of(
         original,
         released,
         keys,
@@ -185,7 +177,9 @@ def disclosure(
         precision=precision,
     )
     left_out = not_counted(missing_keys, files.keys)
-    who = mean_of([identity_of(files, i, left_out, "original") for i in range(len(files.copies))])
+    who = synthetic_pairs.mean_of(
+        [identity_of(files, i, left_out, "original") for i in range(len(files.copies))]
+    )
     by_copy: list[dict[str, Any]] = []
     means: list[dict[str, Any]] = []
     warnings: dict[str, list[str]] = {}
@@ -215,8 +209,8 @@ def disclosure(
                 checks["one_way"].append(_named(target, first.one_way))
                 checks["two_way"].append(_named(target, first.two_way))
                 checks["exclusions"].append(_named(target, first.cells.excluded()))
-        mean = mean_of(rows)
-        warnings[target] = guessable(
+        mean = synthetic_pairs.mean_of(rows)
+        warnings[target] = synthetic_pairs.guessable(
             target, first.one_way, first.two_way, mean, exclusions=here, most=thresh_2way[1]
         )
         means.append({"target": target, **mean})
@@ -250,15 +244,15 @@ def disclosure(
         meaning=(
             f"{percent(who['UiO'] / 100)} of the people are alone with their keys in the original and "
             f"{percent(who['repU'] / 100)} again in the release. "
-            + meaning_of(worst["target"], worst, files.keys)
+            + synthetic_pairs.meaning_of(worst["target"], worst, files.keys)
         ),
         caveats=[
             *(text for target in flagged for text in warnings[target]),
-            *key_caveats(files),
+            *synthetic_pairs.key_caveats(files),
             *files.notes,
             *dict.fromkeys((*files.key_cells[0].notes, *notes)),
         ],
-        parameters=parameters_of(
+        parameters=synthetic_pairs.parameters_of(
             files,
             columns,
             exclusions,

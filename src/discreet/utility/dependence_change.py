@@ -23,14 +23,7 @@ from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.utility.associations import (
-    correlation_ratios,
-    correlations,
-    counted_relations,
-    cramers_v,
-    sampled_in_words,
-    theils_u,
-)
+from discreet.utility import associations
 from discreet.utility.margin_change import columns_with_new_gaps
 
 Correlation = Literal["pearson", "spearman"]
@@ -262,7 +255,7 @@ def dependence(
         kept, left_out = _kept(shared, max_levels)
         gaps = _gaps_added(shared, kept)
         notes |= dict.fromkeys([*said, *left_out, *([_gaps_in_words(gaps)] if gaps else [])])
-        notes |= dict.fromkeys(sampled_in_words(shared, kept))
+        notes |= dict.fromkeys(associations.sampled_in_words(shared, kept))
         found.append(_pairs(shared, kept, correlation, gaps))
     whole = _averaged(found)
     kept = [name for name in compared.names if name in {*whole["column"], *whole["other"]}]
@@ -355,7 +348,7 @@ def _pairs(
     }
     for side, file in (("before", shared.original), ("after", shared.released)):
         if numbers and file.frame is None and not file.by_rows:
-            told = counted_relations(file, numbers, words, correlation=correlation, gaps=gaps)
+            told = associations.counted_relations(file, numbers, words, correlation=correlation, gaps=gaps)
             for (one, other), found in told.items():
                 row = rows[(one, other) if (one, other) in rows else (other, one)]
                 row |= {"measure": found.pop("measure"), side: found.pop("value")}
@@ -372,7 +365,7 @@ def _pairs(
         known = table.select(pl.all().is_not_null()).to_numpy().astype(np.float32)
         both = known.T @ known
         for kind in ("pearson", "spearman"):
-            matrix = correlations(table, numbers, weights, ranked=kind == "spearman")
+            matrix = associations.correlations(table, numbers, weights, ranked=kind == "spearman")
             for (i, a), (j, b) in itertools.combinations(enumerate(numbers), 2):
                 row = rows[a, b]
                 row[f"{kind}_{side}"] = float(matrix[i, j])
@@ -384,7 +377,7 @@ def _pairs(
         for word in words:
             codes, size = shared.groups[word].codes(held[word]), shared.groups[word].size
             there = codes < size - 1 if word in gaps else np.ones(len(codes), dtype=np.bool_)
-            ratios = correlation_ratios(
+            ratios = associations.correlation_ratios(
                 codes[there], size, values[:, there], None if mass is None else mass[there]
             )
             for name, ratio in zip(numbers, ratios, strict=True):
@@ -400,10 +393,10 @@ def _pairs(
                     tuple(slice(0, size - (name in gaps)) for name, size in zip(pair, shape, strict=True))
                 ]
                 at = np.flatnonzero(filled).astype(np.int64)
-                v = cramers_v(at, filled.ravel()[at], filled.shape)
-                u = theils_u(filled) if filled.sum() else (None, None)
+                v = associations.cramers_v(at, filled.ravel()[at], filled.shape)
+                u = associations.theils_u(filled) if filled.sum() else (None, None)
             else:
-                v, u = cramers_v(cells, counts, shape), theils_u(filled)
+                v, u = associations.cramers_v(cells, counts, shape), associations.theils_u(filled)
             rows[pair[0], pair[1]] |= {"measure": "cramers_v", side: v, f"u_{side}": u[0], f"v_{side}": u[1]}
     table = pl.DataFrame(list(rows.values()), schema=_COLUMNS).fill_nan(None)
     return table.with_columns(difference=pl.col("after") - pl.col("before"))

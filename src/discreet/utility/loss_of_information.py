@@ -17,15 +17,8 @@ from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.utility import column_loss
 from discreet.utility.associations import changes
-from discreet.utility.column_loss import (
-    Kind,
-    cell_losses,
-    class_losses,
-    comparable_kind,
-    linked_loss,
-    unlinked_loss,
-)
 from discreet.utility.column_pictures import pictures_of_loss
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
@@ -216,7 +209,7 @@ def information_loss(
         if name not in original.schema:
             raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
     pairs = {
-        name: comparable_kind(files.original[name], files.released[name], category=name in coded)
+        name: column_loss.comparable_kind(files.original[name], files.released[name], category=name in coded)
         for name in files.kept
     }
     _finite(pairs)
@@ -227,8 +220,8 @@ def information_loss(
     predicted = target or (roles.sensitive[0] if roles.sensitive else None)
     if predicted in wanted:
         predicted = None
-    by_class, class_caveats = class_losses(original, released, wanted, predicted, files.removed)
-    by_cell, cell_caveats = cell_losses(files, wanted, hierarchies or {})
+    by_class, class_caveats = column_loss.class_losses(original, released, wanted, predicted, files.removed)
+    by_cell, cell_caveats = column_loss.cell_losses(files, wanted, hierarchies or {})
     return Measure(
         name="information_loss",
         value=value,
@@ -292,13 +285,15 @@ def _counted(original: Microdata, released: Microdata, settings: Mapping[str, An
     return of_sample(information_loss, found, sample, many, settings)
 
 
-def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.Series] | None) -> float:
+def _column_loss(
+    files: LinkedFiles, name: str, pair: tuple[column_loss.Kind, pl.Series, pl.Series] | None
+) -> float:
     if pair is None:
         return 1.0
     kind, ours, theirs = pair
     if files.gone is None:
-        return unlinked_loss(kind, ours, theirs, files.removed / files.records)
-    return linked_loss(kind, ours, theirs, files.gone, files.same[name])
+        return column_loss.unlinked_loss(kind, ours, theirs, files.removed / files.records)
+    return column_loss.linked_loss(kind, ours, theirs, files.gone, files.same[name])
 
 
 def _meaning(files: LinkedFiles, losses: Mapping[str, float], value: float, compared: Comparisons) -> str:
@@ -352,7 +347,7 @@ def _caveats(files: LinkedFiles, compared: Comparisons) -> list[str]:
     return caveats
 
 
-def _finite(pairs: Mapping[str, tuple[Kind, pl.Series, pl.Series]]) -> None:
+def _finite(pairs: Mapping[str, tuple[column_loss.Kind, pl.Series, pl.Series]]) -> None:
     for name, (_, *files) in pairs.items():
         for what, values in zip(("original", "release"), files, strict=True):
             if values.dtype.is_float() and values.is_infinite().any():
