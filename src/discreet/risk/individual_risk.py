@@ -25,13 +25,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    GAPS_COUNT,
-    class_rows,
-    company_figures,
-    company_parameters,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.negative_binomial_risk import TwoLevel, class_risks, two_level
 
@@ -209,7 +203,8 @@ def individual(
     >>> round(found.figures["expected_reidentifications"], 4)
     0.2114
     """
-    keys = engine.resolve_keys(data, keys)
+    groups = EquivalenceClasses.of(data, keys, missing)
+    keys = groups.keys
     weight = engine.resolve_weight(data, weight, required=True)
     household = _column(data, household or data.roles.household, "household")
     employer = _column(data, employer or data.roles.employer, "employer")
@@ -264,13 +259,13 @@ def individual(
         "classes": classes.height,
         "records": records,
         "population_estimate": float(cells["weights"].sum()),
-        **company_figures(data, keys, missing),
+        **groups.figures,
     }
     return Measure(
         name="individual",
         value=expected / records,
         figures=figures,
-        meaning=_meaning(figures, levels) + nobody_knows(data, keys),
+        meaning=_meaning(figures, levels) + groups.not_counted,
         caveats=[
             *_caveats(data, keys, classes, household),
             *([GAPS_COUNT] if missing == "wildcard" and any(counted.missing.values()) else []),
@@ -286,11 +281,11 @@ def individual(
             "threshold": threshold,
             "target_share": target_share,
             "missing": missing,
-            **company_parameters(data),
+            **groups.parameters,
         },
         detail=engine.tables_like(
             data,
-            classes=lambda: class_rows(data, keys, classes, by="risk"),
+            classes=lambda: groups.rows(classes, by="risk"),
             records=lambda: _records(data, keys, missing, cells, {"h": household, "e": employer}),
             distribution=lambda: _distribution(classes),
         ),

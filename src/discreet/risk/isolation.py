@@ -31,7 +31,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk import singling_out
-from discreet.risk.equivalence_classes import Partition, class_rows
+from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
 from discreet.risk.k_anonymity import key_caveats
 
 IDENTIFYING = "may enable identification"
@@ -319,8 +319,9 @@ def isolation(
             "probability": probability,
             **{name: value for name, value in measure.parameters.items() if name != "data_dependent"},
         },
-        detail=Detail(
-            cells=lambda: class_rows(data, keys, found, by="gain"),
+        detail=engine.tables_like(
+            data,
+            cells=lambda: EquivalenceClasses(data, keys, missing).rows(found, by="gain"),
             records=lambda: engine.carry_back(data, keys, missing, found.drop("verdict")),
         ),
     )

@@ -21,15 +21,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.delta_presence import population_classes
-from discreet.risk.equivalence_classes import (
-    Heads,
-    company_caveats,
-    company_figures,
-    company_parameters,
-    heads_of,
-    identity_detail,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import EquivalenceClasses, Heads, company_caveats
 
 
 def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
@@ -144,13 +136,10 @@ def k_anonymity(
     >>> k_anonymity(Microdata(people, keys=["sex"])).value
     1
     """
-    keys = engine.resolve_keys(data, keys)
-    caveats = key_caveats(data, keys)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    records = int(spectrum["records"].sum())
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys, spectrum, records, heads = classes.keys, classes.spectrum, classes.records, classes.heads
     below = {limit: records_below(spectrum, limit) for limit in (2, 3, 5, threshold)}
-    k = int(spectrum["class_size"][0])
-    heads = heads_of(data)
+    k = classes.smallest
     return Measure(
         name="k_anonymity",
         value=k,
@@ -162,17 +151,17 @@ def k_anonymity(
             **{f"records_below_{limit}": below[limit] for limit in (2, 3, 5)},
             "records_below_threshold": below[threshold],
             "share_below_threshold": below[threshold] / records,
-            **company_figures(data, keys, missing),
+            **classes.figures,
             **_neighborhood(data, keys, missing),
             **_households(data, keys),
         },
         meaning=(
             f"{_crowd(k, keys, heads)}; {below[threshold]:,} of {records:,} {heads.many} "
             f"({percent(below[threshold] / records)}) are in a group of fewer than {threshold}."
-            f"{nobody_knows(data, keys)}"
+            f"{classes.not_counted}"
         ),
         caveats=[
-            *caveats,
+            *key_caveats(data, keys),
             *_perhaps_fewer_people(data),
             "k limits how well a person can be picked out, not what is learned about a group whose members all "
             "have the same sensitive value.",
@@ -181,9 +170,9 @@ def k_anonymity(
             "keys": list(keys),
             "missing": missing,
             "threshold": threshold,
-            **company_parameters(data),
+            **classes.parameters,
         },
-        detail=identity_detail(data, keys, missing),
+        detail=classes.detail(),
     )
 
 
@@ -320,10 +309,9 @@ def reidentification(
     >>> risk.figures["prosecutor_max"], risk.figures["prosecutor_mean"]
     (0.5, 0.4)
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys, spectrum, records, heads = classes.keys, classes.spectrum, classes.records, classes.heads
     caveats = key_caveats(data, keys)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    records = int(spectrum["records"].sum())
     size = pl.col("class_size")
     expected, most, exposed = spectrum.select(
         expected=(pl.col("records") / size).sum(),
@@ -340,19 +328,18 @@ def reidentification(
         "records_above_threshold": exposed,
         "expected_matches": expected,
         "threshold": threshold,
-        **company_figures(data, keys, missing),
+        **classes.figures,
     }
-    heads = heads_of(data)
     if population is None:
         caveats.append(
             "Without a population file the journalist risk is unknown and the marketer is assumed to know who is "
             "in the file; both are at most the prosecutor risk shown."
         )
     else:
-        classes, warning = population_classes(data, population, keys, missing, recoding)
+        matched, warning = population_classes(classes, population, recoding)
         caveats += warning
-        matches = float((classes["records"] / classes["population"]).sum())
-        figures["journalist_max"] = 1 / int(classes["population"].min())  # type: ignore[arg-type]
+        matches = float((matched["records"] / matched["population"]).sum())
+        figures["journalist_max"] = 1 / int(matched["population"].min())  # type: ignore[arg-type]
         figures["journalist_mean"] = matches / records
         figures["marketer"] = matches / records
         figures["expected_matches"] = matches
@@ -364,7 +351,7 @@ def reidentification(
             f"Someone who knows that a person is in the file and knows {_and(keys)} points at the right record "
             f"with a chance of up to {percent(most)}, and of {percent(expected / records)} on average; "
             f"for {exposed:,} of {records:,} {heads.many} ({percent(exposed / records)}) the chance is above "
-            f"{percent(threshold)}.{nobody_knows(data, keys)}"
+            f"{percent(threshold)}.{classes.not_counted}"
         ),
         caveats=caveats,
         parameters={
@@ -372,9 +359,9 @@ def reidentification(
             "missing": missing,
             "threshold": threshold,
             "population_file": population is not None,
-            **company_parameters(data),
+            **classes.parameters,
         },
-        detail=identity_detail(data, keys, missing),
+        detail=classes.detail(),
     )
 
 

@@ -23,14 +23,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.risk import key_sets
-from discreet.risk.equivalence_classes import (
-    GAPS_COUNT,
-    Heads,
-    company_figures,
-    company_parameters,
-    heads_of,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, Heads
 from discreet.risk.k_anonymity import key_caveats
 
 _SETS_UNLESS_TOLD = 5_000
@@ -187,7 +180,8 @@ def special_uniques(
     >>> found.detail["variables"].select("key", "contribution").rows()
     [('sex', 0.5), ('job', 0.375), ('town', 0.375)]
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys = classes.keys
     asked = max_size is not None
     max_size = (
         key_sets.checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
@@ -229,13 +223,13 @@ def special_uniques(
         "sampling_fraction": fraction,
         "max_size": max_size,
         "records": records,
-        **company_figures(data, keys, missing),
+        **classes.figures,
     }
     return Measure(
         name="special_uniques",
         value=special / records,
         figures=figures,
-        meaning=_meaning(figures, len(keys), heads_of(data)) + nobody_knows(data, keys),
+        meaning=_meaning(figures, len(keys), classes.heads) + classes.not_counted,
         caveats=[
             *caveats,
             *([GAPS_COUNT] if coded.wild else []),
@@ -248,7 +242,7 @@ def special_uniques(
             "sampling_fraction": fraction,
             "scale": f"(K - s)! with K = {len(keys)}; normalized: over K!",
             "missing": missing,
-            **company_parameters(data),
+            **classes.parameters,
         },
         detail=engine.tables_like(
             data,

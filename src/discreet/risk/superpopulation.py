@@ -22,7 +22,7 @@ from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
-from discreet.risk.equivalence_classes import Partition, company_caveats, company_parameters
+from discreet.risk.equivalence_classes import EquivalenceClasses, Partition, company_caveats
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.population_estimators import Answer, Estimator, answer
 
@@ -304,8 +304,8 @@ def known_population(
     >>> found.figures["A"], round(found.figures["B"], 6)
     (0.25, 0.433333)
     """
-    keys = engine.resolve_keys(data, keys)
-    table, caveats = population_classes(data, population, keys, missing, recoding, everyone=True)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    table, caveats = population_classes(classes, population, recoding, everyone=True)
     present = table.filter(pl.col("records") > 0)
     alone = present.filter(pl.col("records") == 1)
     n, people = int(present["records"].sum()), int(table["population"].sum())
@@ -327,8 +327,8 @@ def known_population(
             "population_size": people,
         },
         meaning=_attacks(a, people, percent(b)),
-        caveats=[*company_caveats(data, keys), *caveats],
-        parameters={"keys": list(keys), "missing": missing, **company_parameters(data)},
+        caveats=[*company_caveats(data, classes.keys), *caveats],
+        parameters={"keys": list(classes.keys), "missing": missing, **classes.parameters},
     )
 
 

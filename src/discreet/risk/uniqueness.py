@@ -20,14 +20,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    Partition,
-    company_figures,
-    company_parameters,
-    heads_of,
-    identity_detail,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
 from discreet.risk.k_anonymity import key_caveats, records_almost_alone, records_below
 
 Method = Literal["bayes", "thesis"]
@@ -141,10 +134,10 @@ def uniqueness(
     >>> found.figures["pue"], round(found.figures["unique_share"], 4)
     (0.5, 0.3333)
     """
-    keys = engine.resolve_keys(data, keys)
+    groups = EquivalenceClasses.of(data, keys, missing)
+    keys, spectrum, records = groups.keys, groups.spectrum, groups.records
+    classes = int(spectrum["classes"].sum())
     caveats = key_caveats(data, keys)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    records, classes = int(spectrum["records"].sum()), int(spectrum["classes"].sum())
     unique = records_below(spectrum, 2)
     rfue: float | None = None
     if population is not None:
@@ -169,11 +162,11 @@ def uniqueness(
             "classes": classes,
             "records": records,
             "rfue": rfue,
-            **company_figures(data, keys, missing),
+            **groups.figures,
         },
         meaning=(
-            f"{unique:,} of {records:,} {heads_of(data).many} ({percent(unique / records)}) are the only one with "
-            f"their combination of key values{beyond}.{nobody_knows(data, keys)}"
+            f"{unique:,} of {records:,} {groups.heads.many} ({percent(unique / records)}) are the only one with "
+            f"their combination of key values{beyond}.{groups.not_counted}"
         ),
         caveats=caveats,
         parameters={
@@ -182,9 +175,9 @@ def uniqueness(
             "population_file": population is not None,
             "population_size": population_size,
             "method": method if population_size is not None and population is None else None,
-            **company_parameters(data),
+            **groups.parameters,
         },
-        detail=identity_detail(data, keys, missing),
+        detail=groups.detail(),
     )
 
 
@@ -327,12 +320,13 @@ def key_contributions(
     >>> drivers.detail["variables"]["key"].to_list(), drivers.value
     (['age', 'sex'], 1.0)
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys = classes.keys
     max_size = min(max_size, len(keys))
     caveats = key_caveats(data, keys)
     if missing == "category" and engine.packed_table(data, keys, missing) is None:
         engine.class_table(data, keys, missing)  # every smaller set is then counted from its rows
-    whole, heads = _facts(data, keys, missing), heads_of(data)
+    whole, heads = _facts(data, keys, missing), classes.heads
     rows = []
     for key in keys:
         rest = tuple(other for other in keys if other != key)
@@ -373,7 +367,7 @@ def key_contributions(
             f"({percent(whole['unique_share'])})."
         ),
         caveats=caveats,
-        parameters={"keys": list(keys), "max_size": max_size, "missing": missing, **company_parameters(data)},
+        parameters={"keys": list(keys), "max_size": max_size, "missing": missing, **classes.parameters},
         detail=engine.tables_like(
             data, variables=variables, sets=lambda: _sets(data, keys, max_size, missing)
         ),

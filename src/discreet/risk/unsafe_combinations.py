@@ -23,13 +23,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    GAPS_COUNT,
-    company_figures,
-    company_parameters,
-    heads_of,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
 
@@ -157,12 +151,13 @@ def unsafe_combinations(
     >>> found.detail["sets"].select("keys", "unsafe_combinations").row(0)
     ('sex, job', 1)
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys = classes.keys
     max_size = checked_size(max_size, len(keys))
     caveats = key_caveats(data, keys)
     coded = coded_keys(data, keys, missing)
     found = _survey(coded, keys, max_size, threshold, listed=show_values, progress=progress)
-    records, heads = int(coded.records.sum()), heads_of(data)
+    records, heads = int(coded.records.sum()), classes.heads
     unsafe = int(coded.records[found.hits > 0].sum())
     sets = found.sets
     worst = sets.row(0, named=True)
@@ -197,13 +192,13 @@ def unsafe_combinations(
             "threshold": threshold,
             "max_size": max_size,
             "records": records,
-            **company_figures(data, keys, missing),
+            **classes.figures,
         },
         meaning=(
             f"{unsafe:,} of {records:,} {heads.many} ({percent(unsafe / records)}) have a combination of at most "
             f"{max_size} key values that fewer than {threshold} {heads.many} share; there are "
             f"{unsafe_combinations:,} such combinations in {unsafe_sets:,} of "
-            f"{sets.height:,} sets of keys{reason}.{nobody_knows(data, keys)}"
+            f"{sets.height:,} sets of keys{reason}.{classes.not_counted}"
         ),
         caveats=[
             *caveats,
@@ -217,7 +212,7 @@ def unsafe_combinations(
             "max_size": max_size,
             "threshold": threshold,
             "missing": missing,
-            **company_parameters(data),
+            **classes.parameters,
         },
         detail=engine.tables_like(data, **tables),
     )

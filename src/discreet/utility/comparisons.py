@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -299,7 +299,7 @@ class Comparisons:
 
 def summed_errors(paired: Mapping[str, Mapping[str, float | None]]) -> dict[str, float | None]:
     """Sum IL1 and IL1s over columns; IL1s of a cell is their mean."""
-    how = {"il1": sum, "il1s": sum, "il1s_per_cell": np.mean}
+    how: Mapping[str, Callable[[Any], Any]] = {"il1": sum, "il1s": sum, "il1s_per_cell": np.mean}
     known = {name: [each[name] for each in paired.values() if each[name] is not None] for name in how}
     return {name: float(how[name](known[name])) if known[name] else None for name in how}
 
