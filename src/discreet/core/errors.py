@@ -9,7 +9,7 @@ import difflib
 import importlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import ModuleType
 
 
@@ -101,6 +101,22 @@ def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> st
     shown = _listed(known[:20], "and") if known else "none"
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"There is no {what} '{name}'. There is: {shown}{more}."
+
+
+def need_names(
+    names: Iterable[str | None], known: Collection[str], said: str = "", *, what: str = "column"
+) -> None:
+    """Refuse a name that does not exist; a sentence of its own may say where it was named. None is no name.
+
+    Examples
+    --------
+    >>> need_names(["agee"], ["age", "sex"], "It was named in columns.")
+    Traceback (most recent call last):
+    discreet.core.errors.ColumnError: There is no column 'agee'. Did you mean 'age'? It was named in columns.
+    """
+    for name in names:
+        if name is not None and name not in known:
+            raise ColumnError(f"{unknown_name(name, known, what=what)} {said}".rstrip())
 
 
 def not_microdata(value: object, what: str = "data") -> ParameterError:

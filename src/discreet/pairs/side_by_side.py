@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
 from discreet.engine.precision import (
     Grid,
     Setting,
@@ -94,9 +94,7 @@ def placed(
 
 def check_categorical(names: Sequence[str], categorical: Sequence[str]) -> tuple[str, ...]:
     """Refuse a categorical column that is not compared."""
-    for name in categorical:
-        if name not in names:
-            raise ColumnError(f"{unknown_name(name, names)} It was named under 'categorical'.")
+    need_names(categorical, names, "It was named under 'categorical'.")
     return tuple(categorical)
 
 
@@ -275,11 +273,7 @@ def _named(original: Microdata, files: Sequence[Microdata], columns: str | Seque
         )
     for data in (original, *files):
         what = "original" if data is original else "release"
-        for name in names:
-            if name not in data.schema:
-                raise ColumnError(
-                    f"{unknown_name(name, data.columns)} It was named in columns; the {what} lacks it."
-                )
+        need_names(names, data.schema, f"It was named in columns; the {what} lacks it.")
     for name in names:
         if name in original.roles.identifiers and name in original.roles.technical:
             raise ColumnError(
@@ -312,9 +306,7 @@ def weights_of(
 def names_checked(original: Microdata, names: str | Sequence[str], what: str) -> tuple[str, ...]:
     """Check the columns that a parameter names."""
     listed = (names,) if isinstance(names, str) else tuple(names)
-    for name in listed:
-        if name not in original.schema:
-            raise ColumnError(f"{unknown_name(name, original.columns)} It was named in {what}.")
+    need_names(listed, original.schema, f"It was named in {what}.")
     return listed
 
 
@@ -419,8 +411,7 @@ def check_precision(precision: Setting, columns: Sequence[str]) -> None:
     """Refuse a precision that is none, or is given for a column that is not compared."""
     if isinstance(precision, Mapping):
         for name in precision:
-            if name not in columns:
-                raise ColumnError(f"{unknown_name(name, columns)} It was named under 'precision'.")
+            need_names([name], columns, "It was named under 'precision'.")
             wanted_precision(precision, name)
     else:
         wanted_precision(precision, "every column")

@@ -23,7 +23,7 @@ from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, Chart, Grid, Line, Lines, finite, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, Entries, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -325,8 +325,7 @@ def _curves(data: Microdata, named: Mapping[str, str | None], negative: Negative
             raise ParameterError(
                 f"No column was named as '{role}'. Name it with {role}='column', or give the data that role."
             )
-        if column not in data.schema:
-            raise ColumnError(f"{unknown_name(column, data.columns)} It was named under '{role}'.")
+        need_names([column], data.schema, f"It was named under '{role}'.")
     columns = [str(column) for column in named.values()]
     if len(set(columns)) < len(columns):
         raise ParameterError("contributor, time, reading and group must be different columns.")

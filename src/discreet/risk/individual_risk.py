@@ -18,7 +18,7 @@ from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
@@ -206,8 +206,9 @@ def individual(
     groups = EquivalenceClasses.of(data, keys, missing)
     keys = groups.keys
     weight = engine.resolve_weight(data, weight, required=True)
-    household = _column(data, household or data.roles.household, "household")
-    employer = _column(data, employer or data.roles.employer, "employer")
+    household, employer = household or data.roles.household, employer or data.roles.employer
+    need_names([household], data.schema, "It was named under 'household'.")
+    need_names([employer], data.schema, "It was named under 'employer'.")
     if (employer_weight or employer_keys) and not employer:
         raise ParameterError("employer_weight and employer_keys need the employer itself: employer='column'.")
     employer_weight = engine.resolve_weight(data, employer_weight) if employer_weight else None
@@ -290,12 +291,6 @@ def individual(
             distribution=lambda: _distribution(classes),
         ),
     )
-
-
-def _column(data: Microdata, name: str | None, role: str) -> str | None:
-    if name is not None and name not in data.schema:
-        raise ColumnError(f"{unknown_name(name, data.columns)} It was named under '{role}'.")
-    return name
 
 
 def _cells(

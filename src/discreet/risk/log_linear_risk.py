@@ -15,7 +15,7 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_names
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -244,9 +244,7 @@ def log_linear(
 def _terms_of(model: str, keys: Sequence[str]) -> tuple[Term, ...]:
     """Read the margins of a model off its formula, as places of the keys."""
     named = [term.columns for term in parsed(model).terms]
-    for name in (name for columns in named for name in columns):
-        if name not in keys:
-            raise ColumnError(f"{unknown_name(name, keys, what='key')} It was named in model.")
+    need_names((name for columns in named for name in columns), keys, "It was named in model.", what="key")
     if any(set(columns) == set(keys) for columns in named):
         raise ParameterError(
             "The model of all keys together repeats the table and says nothing of the population. Leave an interaction "

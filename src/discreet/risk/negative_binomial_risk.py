@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.engine.wildcard import neighborhood_sizes
@@ -202,8 +202,7 @@ def _employer_keys(
     places = {key: name for name, key in names.items()}
     chosen = (chosen,) if isinstance(chosen, str) else tuple(chosen)
     for key in chosen:
-        if key not in places:
-            raise ColumnError(f"{unknown_name(key, places, what='key')} It was named under 'employer_keys'.")
+        need_names([key], places, "It was named under 'employer_keys'.", what="key")
         if _varies(known, places[key]):
             raise ColumnError(
                 f"The employer key '{key}' differs between records of one employer in '{employer}'; it does not "

@@ -18,7 +18,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import need_names
 from discreet.core.progress import track
 from discreet.core.results import Measure
 from discreet.core.wording import percent
@@ -261,9 +261,7 @@ def _published(
     else:
         largest = []
         for table in tables:
-            for name in table:
-                if name not in keys:
-                    raise ColumnError(f"{unknown_name(name, keys, what='key')} It was named under 'tables'.")
+            need_names(table, keys, "It was named under 'tables'.", what="key")
             largest.append(tuple(sorted({keys.index(name) for name in table})))
     return {
         part for table in largest for order in range(1, len(table) + 1) for part in combinations(table, order)

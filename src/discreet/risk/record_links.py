@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.errors import ColumnError, ParameterError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, load_extra, need_names
 from discreet.core.randomness import Seed, generator
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
@@ -205,9 +205,7 @@ def probabilistic_links(
 ) -> Linked:
     """Train the model on the two files and give the best original of each released record."""
     load_extra("splink", extra="linkage", purpose="Probabilistic record linkage")
-    for column in blocking:
-        if column not in ours.columns:
-            raise ColumnError(f"{unknown_name(column, ours.columns)} It was named under 'blocking'.")
+    need_names(blocking, ours.columns, "It was named under 'blocking'.")
     if not blocking and ours.height * theirs.height > MOST_PAIRS:
         raise ParameterError(
             f"Comparing all {ours.height:,} × {theirs.height:,} pairs is too much for method='probabilistic'. Name "

@@ -18,7 +18,14 @@ from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, number
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.errors import (
+    ColumnError,
+    DiscreetError,
+    InputError,
+    ParameterError,
+    need_names,
+    unknown_name,
+)
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
@@ -412,11 +419,7 @@ def _named(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _must_have(data: Microdata, columns: Sequence[str], what: str) -> None:
-    for column in columns:
-        if column not in data.schema:
-            raise ColumnError(
-                f"{unknown_name(column, data.columns)} It is the {what} of the comparison and must be in both releases."
-            )
+    need_names(columns, data.schema, f"It is the {what} of the comparison and must be in both releases.")
 
 
 # Two codings of the same people: which classes can share somebody, and how many at least and at most?

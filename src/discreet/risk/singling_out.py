@@ -24,7 +24,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.parameters import checked
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
@@ -316,8 +316,7 @@ def given_probabilities(
     classes: pl.DataFrame, keys: Sequence[str], missing: Missing, data: Microdata, probability: str
 ) -> pl.DataFrame:
     """Take the probabilities from a column, which gives every record that of its combination."""
-    if probability not in data.schema:
-        raise ColumnError(f"{unknown_name(probability, data.columns)} It was named under 'probability'.")
+    need_names([probability], data.schema, "It was named under 'probability'.")
     names = _names(classes)
     rows = engine.keyed_rows(data, keys, missing, {"p": probability}).group_by(*names)
     found = engine.collect(

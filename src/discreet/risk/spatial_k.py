@@ -19,7 +19,7 @@ from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, need_names, unknown_name
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
@@ -275,8 +275,7 @@ def _matched(original: Microdata, released: Microdata, name: str) -> tuple[Micro
     """Bring both files to the records they share, in one order."""
     tables = []
     for data, file in ((original, "original"), (released, "release")):
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named as match, for the {file}.")
+        need_names([name], data.schema, f"It was named as match, for the {file}.")
         table = engine.collect(data)
         if table[name].null_count() or table[name].n_unique() < table.height:
             raise ColumnError(f"'{name}' does not name every record of the {file} by a value of its own.")
@@ -324,8 +323,7 @@ def _sensitive(
         wanted = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     found = []
     for name in wanted:
-        if name not in released.schema:
-            raise ColumnError(f"{unknown_name(name, released.columns)} It was named under 'sensitive'.")
+        need_names([name], released.schema, "It was named under 'sensitive'.")
         few = engine.collect(released, [name])[name].n_unique() <= _MOST_LEVELS
         if not few and sensitive is not None:
             raise ColumnError(

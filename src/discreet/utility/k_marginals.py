@@ -14,7 +14,7 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_names
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -108,14 +108,9 @@ def k_marginal(
     if not many:
         require_microdata(released, "released")
     known = set(original.columns) if many else set(released.columns)
-    names = (
-        [columns]
-        if isinstance(columns, str)
-        else list(columns or [c for c in original.columns if c in known])
-    )
-    for name in (group, *names):
-        if name not in original.columns or name not in known:
-            raise ColumnError(unknown_name(name, [c for c in original.columns if c in known]))
+    shared = [name for name in original.columns if name in known]
+    names = [columns] if isinstance(columns, str) else list(columns or shared)
+    need_names((group, *names), shared)
     names = [name for name in names if name != group]
     if len(names) < 2:
         raise ParameterError("Two columns beside the group are needed.")

@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats, need_pairs, numbers_of
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import Above, ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -94,8 +94,7 @@ def population_tables(
     truth = population if population is not None else original
     for name in names:
         for file in (truth, released):
-            if name not in file.columns:
-                raise ColumnError(unknown_name(name, file.columns))
+            need_names([name], file.columns)
     if not names:
         raise ParameterError("Name at least one column under by, and a class_width above 0.")
     real, real_weight = engine.collect(truth), weights_of(truth)
@@ -421,8 +420,7 @@ def population_numbers(
         names = [columns] if isinstance(columns, str) else list(columns)
     for name in names:
         for frame in (real, made):
-            if name not in frame.columns:
-                raise ColumnError(unknown_name(name, frame.columns))
+            need_names([name], frame.columns)
         if not _both_numbers(real, made, name):
             raise ColumnError(f"Column '{name}' is not a number in both files. Name columns of numbers.")
     if not names:

@@ -11,7 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.engine.precision import stored_alike
@@ -147,9 +147,7 @@ def _compared(
     original: Microdata, released: Microdata, columns: str | Sequence[str] | None, *, without: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Choose the columns, those that the release lost among them: here they are a loss, not left out."""
-    for name in without:
-        if name not in original.schema:
-            raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
+    need_names(without, original.schema, "It was named for information_loss.")
     if columns is None:
         wanted = tuple(
             name for name in original.columns if name not in original.roles.technical and name not in without

@@ -11,7 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_names
 from discreet.core.findings import OfReleases, OfSynthesis
 from discreet.core.results import Measure
 from discreet.core.wording import percent
@@ -205,9 +205,11 @@ def information_loss(
     wanted = tuple(roles.keys if keys is None else ((keys,) if isinstance(keys, str) else keys))
     files = link(original, released, columns, extra=[weight] if weight else [], ids=ids, aligned=aligned)
     coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
-    for name in (*coded, *wanted, *([target] if target else [])):
-        if name not in original.schema:
-            raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
+    need_names(
+        (*coded, *wanted, *([target] if target else [])),
+        original.schema,
+        "It was named for information_loss.",
+    )
     pairs = {
         name: column_loss.comparable_kind(files.original[name], files.released[name], category=name in coded)
         for name in files.kept

@@ -14,7 +14,7 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Chart, Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
-from discreet.core.errors import ColumnError, InputError, unknown_name
+from discreet.core.errors import InputError, need_names
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
@@ -428,10 +428,7 @@ def design(
 ) -> Design:
     """Bring features and target of both files to one coding; a numeric target is cut where ``groups`` are asked for."""
     for data, what in ((original, "original"), (released, "release")):
-        if target not in data.schema:
-            raise ColumnError(
-                f"{unknown_name(target, data.columns)} It was named as the target; the {what} lacks it."
-            )
+        need_names([target], data.schema, f"It was named as the target; the {what} lacks it.")
     compared = compared_columns(original, released, columns, without=[target])
     names = tuple(name for name in compared.names if name != target)
     if not names:

@@ -15,7 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
@@ -75,8 +75,7 @@ def disparity(
     [1.0, 2.25]
     """
     keys = engine.resolve_keys(original, keys)
-    if fairness not in keys:
-        raise ColumnError(f"{unknown_name(fairness, keys, what='key')} The fairness attribute must be a key.")
+    need_names([fairness], keys, "The fairness attribute must be a key.", what="key")
     files = [released] if isinstance(released, Microdata) else list(released)
     if not files:
         raise ParameterError("released must be a file or a list of files, and the list is empty.")
@@ -133,9 +132,7 @@ def disparity(
 
 
 def _columns(data: Microdata, names: Sequence[str]) -> pl.DataFrame:
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
+    need_names(names, data.schema)
     return engine.collect(data, list(names))
 
 

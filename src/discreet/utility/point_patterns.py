@@ -24,7 +24,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, ColumnName, ColumnNames, Entries, HoldsValues, Public
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_names, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, fresh_seed, generator
@@ -396,8 +396,7 @@ def _values(original: Microdata, sensitive: str | None) -> tuple[str, pl.Series]
     name = sensitive or next(iter(original.roles.sensitive), None)
     if name is None:
         raise ParameterError("zone_shares compares shares of a column. Name it with sensitive='…'.")
-    if name not in original.schema:
-        raise ColumnError(f"{unknown_name(name, original.columns)} It was named under 'sensitive'.")
+    need_names([name], original.schema, "It was named under 'sensitive'.")
     values = engine.collect(original, [name])[name]
     if values.n_unique() > _MOST_LEVELS:
         raise ColumnError(f"'{name}' has more than {_MOST_LEVELS} distinct values. Band it first.")

@@ -15,7 +15,7 @@ from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.charts import Bars, Chart, Line, Lines, finite, number, rows_of
 from discreet.core.citations import SNOKE_2018
 from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_names
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
 from discreet.core.randomness import Seed
 from discreet.core.results import Measure
@@ -337,9 +337,7 @@ def pmse(
     names = [name for name in compared.names if name not in (weight, synthesized_rows)]
     kept = (unsynthesized,) if isinstance(unsynthesized, str) else tuple(unsynthesized)
     coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
-    for name in (*kept, *coded):
-        if name not in names:
-            raise ColumnError(f"{unknown_name(name, names)} It is not among the compared columns.")
+    need_names((*kept, *coded), names, "It is not among the compared columns.")
     if set(kept) >= set(names):
         raise ParameterError("unsynthesized names every column, so there is nothing to compare.")
     weight = engine.resolve_weight(original, weight)

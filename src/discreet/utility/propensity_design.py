@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
 from discreet.engine.comparable import comparable, distinct_values
 from discreet.engine.precision import stored_alike
 from discreet.microdata import Microdata
@@ -176,10 +176,7 @@ def stack(
 def _collected(data: Microdata, columns: Sequence[str], weight: str | None, rows: str | None) -> pl.DataFrame:
     engine.overview(data, ())
     wanted = [*columns, *(name for name in (weight, rows) if name and name in data.schema)]
-    if rows is not None and rows not in data.schema:
-        raise ColumnError(
-            f"{unknown_name(rows, data.columns)} It was named to say which records were synthesized."
-        )
+    need_names([rows], data.schema, "It was named to say which records were synthesized.")
     frame = engine.collect(data, list(dict.fromkeys(wanted)))
     if rows is None:
         return frame

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.errors import DiscreetError, InputError, ParameterError, need_names
 from discreet.core.parameters import checked
 from discreet.core.randomness import KeyedDraws, Seed, generator
 from discreet.core.results import Measure
@@ -129,8 +129,7 @@ def drawn_pair(
     """
     files = (original, released)
     for data in files:
-        if ids is not None and ids not in data.schema:
-            raise ColumnError(f"{unknown_name(ids, data.columns)} It was named in ids.")
+        need_names([ids], data.schema, "It was named in ids.")
     many = (engine.overview(original, ()).rows, engine.overview(released, ()).rows)
     known = engine.sample_of(original), engine.sample_of(released)
     if known[0] is not None and known[1] is not None:

@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Share
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
@@ -219,9 +219,7 @@ class _Files:
         coded = {categorical} if isinstance(categorical, str) else set(categorical)
         sources = [original, *copies, *([holdout] if holdout is not None else [])]
         for data in sources:
-            for name in (target, *predictors):
-                if name not in data.schema:
-                    raise ColumnError(f"{unknown_name(name, data.columns)} Every file needs it.")
+            need_names((target, *predictors), data.schema, "Every file needs it.")
         frames = [engine.collect(data, [*predictors, target]).drop_nulls(target) for data in sources]
         notes = []
         if any(frame.is_empty() for frame in frames):
@@ -256,8 +254,7 @@ class _Files:
 
 
 def _predictors(original: Microdata, target: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    if target not in original.schema:
-        raise ColumnError(f"{unknown_name(target, original.columns)} It was named as target.")
+    need_names([target], original.schema, "It was named as target.")
     if columns is not None:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         found = tuple(name for name in names if name != target)
