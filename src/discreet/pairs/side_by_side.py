@@ -25,7 +25,7 @@ from discreet.engine.precision import (
     on_grid,
     wanted_precision,
 )
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points, as_float
 
@@ -145,12 +145,8 @@ class Tolerances:
         share: float,
     ) -> Tolerances:
         """Take the ranges of the original."""
-        numeric = tuple(
-            name
-            for name, dtype in original.schema.items()
-            if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
-        )
-        known = _numbers(original, numeric)
+        numeric = tuple(numbers_among(original, categorical))
+        known = number_matrix(original, numeric)
         spans = [
             np.ptp(column[~np.isnan(column)]) if (~np.isnan(column)).any() else 0.0 for column in known.T
         ]
@@ -159,22 +155,36 @@ class Tolerances:
 
     def hits(self, targets: pl.DataFrame, candidates: pl.DataFrame) -> Flags:
         """Say for each target whether some candidate agrees with it; missing agrees with missing."""
-        numbers, others = _numbers(targets, self.numeric), _numbers(candidates, self.numeric)
+        numbers, others = (number_matrix(table, self.numeric) for table in (targets, candidates))
         ours, theirs = plain_rows(targets), plain_rows(candidates)
-        gaps = [
-            (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
-        ]
         found = in_boxes(
             np.nan_to_num(numbers),
             np.nan_to_num(others),
             self.reach,
-            equal=[*((ours[name], theirs[name]) for name in self.categories), *gaps],
+            equal=[*((ours[name], theirs[name]) for name in self.categories), *gaps_alike(numbers, others)],
             first_only=True,
         )
         return found.counts > 0
 
 
-def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
+def gaps_alike(numbers: Floats, others: Floats) -> list[tuple[pl.Series, pl.Series]]:
+    """Pair the gaps of each column of two files: missing agrees with missing and with nothing else."""
+    return [
+        (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
+    ]
+
+
+def numbers_among(table: pl.DataFrame, categorical: Sequence[str]) -> list[str]:
+    """Name the columns of numbers and dates whose values are no codes."""
+    return [
+        name
+        for name, dtype in table.schema.items()
+        if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
+    ]
+
+
+def number_matrix(table: pl.DataFrame, names: Sequence[str]) -> Floats:
+    """Put columns of numbers and dates side by side; missing values are not a number."""
     columns = [as_float(table[name]) for name in names]
     return np.column_stack(columns) if columns else np.empty((table.height, 0))
 
@@ -208,14 +218,9 @@ class ComparedColumns:
 
 def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) -> list[Microdata]:
     """Give the released copies as a list, checked."""
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else released
-    if not isinstance(copies, list | tuple):
-        require_microdata(released, "released")
+    copies = [released] if isinstance(released, Microdata) else list(released)
     if not copies:
         raise ParameterError("released is an empty list: give one release, or a list of copies.")
-    for copy in copies:
-        require_microdata(copy, "released")
     first = set(copies[0].columns)
     for place, copy in enumerate(copies[1:], 2):
         if set(copy.columns) != first:
@@ -226,7 +231,15 @@ def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) ->
             )
     for data in (original, *copies):
         engine.overview(data, ())
-    return list(copies)
+    return copies
+
+
+def listed_files(released: Microdata | Sequence[Microdata]) -> list[Microdata]:
+    """Give one release or several as a list, and refuse a list of none."""
+    files = [released] if isinstance(released, Microdata) else list(released)
+    if not files:
+        raise ParameterError("released must be a file or a list of at least one.")
+    return files
 
 
 def compared_columns(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import narwhals as nw
@@ -306,11 +306,9 @@ def isolation(
         likely=likely,
     )
     found: pl.DataFrame = pl.concat([classes.select(named), measure.detail["cells"]], how="horizontal")
-    return Measure(
+    return replace(
+        measure,
         name="isolation",
-        value=measure.value,
-        figures=measure.figures,
-        meaning=measure.meaning,
         caveats=[*caveats, *measure.caveats],
         parameters={
             "keys": list(keys),

@@ -19,7 +19,7 @@ from discreet.core.arrays import Bytes, Flags, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.progress import track
 from discreet.engine import Missing
-from discreet.engine.classes import check_missing, key_names
+from discreet.engine.classes import key_names
 from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
 
@@ -92,7 +92,6 @@ class CodedKeys:
 
 def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedKeys:
     """Read the class table of the file and code its keys."""
-    check_missing(missing)
     table = engine.class_table(data, keys, "drop" if missing == "drop" else "category")
     if table.is_empty():
         raise ParameterError(

@@ -16,7 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
-from discreet.core.charts import Bars, Chart, figure_bars, finite, rows_of
+from discreet.core.charts import Chart, figure_bars, finite, row_bars, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
@@ -87,13 +87,12 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
         row for row in rows_of(found, "variables", "column", "inside_share") if finite(row["inside_share"])
     ]
     if rows:
-        yield Bars(
-            title="Released values close to the original ones",
-            labels=tuple(str(row["column"]) for row in rows[:_MOST_ROWS]),
-            values=tuple(float(row["inside_share"]) for row in rows[:_MOST_ROWS]),
-            axis="Share of the records whose original value lies within the interval around the released one",
-            at_risk=(False,) * len(rows[:_MOST_ROWS]),
-            horizontal=True,
+        yield row_bars(
+            "Released values close to the original ones",
+            rows[:_MOST_ROWS],
+            "column",
+            "inside_share",
+            "Share of the records whose original value lies within the interval around the released one",
         )
     else:
         yield from figure_bars(

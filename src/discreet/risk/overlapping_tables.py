@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
-from discreet.core.charts import Bars, rows_of
+from discreet.core.charts import Bars, row_bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import need_names
@@ -35,15 +35,9 @@ _MOST_ROWS = 15
 def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     attributes = rows_of(found, "attributes", "attribute", "records")[:_MOST_ROWS]
     if attributes:
-        yield Bars(
-            title="Which columns single records out in tables",
-            labels=tuple(str(row["attribute"]) for row in attributes),
-            values=tuple(float(row["records"]) for row in attributes),
-            axis="Number of records whose smallest set of telling columns holds this one",
-            at_risk=(False,) * len(attributes),
-            horizontal=True,
-            as_share=False,
-        )
+        axis = "Number of records whose smallest set of telling columns holds this one"
+        title = "Which columns single records out in tables"
+        yield row_bars(title, attributes, "attribute", "records", axis, as_share=False)
 
 
 @measure(

@@ -25,6 +25,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import MixedSpace, Points, as_float
+from discreet.pairs.side_by_side import numbers_among
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,7 @@ def probabilistic_links(
             "columns that must agree with blocking=['region', …], or use method='distance'."
         )
     names = {name: f"c{i}" for i, name in enumerate(ours.columns)}
-    numeric = [
-        name
-        for name, dtype in ours.schema.items()
-        if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
-    ]
+    numeric = numbers_among(ours, categorical)
     compared = [name for name in names if name not in blocking]
     if not compared:
         raise ParameterError("All columns are named under 'blocking'; leave at least one to be compared.")

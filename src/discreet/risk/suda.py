@@ -13,7 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars, finite, rows_of
+from discreet.core.charts import Bars, finite, row_bars, rows_of
 from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
@@ -38,14 +38,8 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     if not rows:
         return
     rows = sorted(rows, key=lambda row: -row["contribution"])[:_MOST_KEYS]
-    yield Bars(
-        title="Which keys make people stand out",
-        labels=tuple(str(row["key"]) for row in rows),
-        values=tuple(float(row["contribution"]) for row in rows),
-        axis="Share of the score of all records that a key takes part in",
-        at_risk=(False,) * len(rows),
-        horizontal=True,
-    )
+    axis = "Share of the score of all records that a key takes part in"
+    yield row_bars("Which keys make people stand out", rows, "key", "contribution", axis)
     sizes = rows_of(found, "sizes", "size", "msus")
     if sizes:
         yield Bars(

@@ -16,7 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars, finite, rows_of
+from discreet.core.charts import Bars, finite, part_shown, row_bars, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
@@ -38,18 +38,11 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
         return
     rows = sorted(rows, key=lambda row: (-row["unsafe_combinations"], str(row["keys"])))
     kept = rows[:_MOST_SETS]
-    more = f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
     threshold = found.figures.get("threshold")
     few = f"fewer than {shown(threshold)}" if finite(threshold) else "too few"
-    yield Bars(
-        title=f"Sets of keys with the most rare combinations{more}",
-        labels=tuple(str(row["keys"]) for row in kept),
-        values=tuple(float(row["unsafe_combinations"]) for row in kept),
-        axis=f"Number of combinations of values that {few} records share",
-        at_risk=(False,) * len(kept),
-        horizontal=True,
-        as_share=False,
-    )
+    title = f"Sets of keys with the most rare combinations{part_shown(kept, rows)}"
+    axis = f"Number of combinations of values that {few} records share"
+    yield row_bars(title, kept, "keys", "unsafe_combinations", axis, as_share=False)
 
 
 @measure(

@@ -19,7 +19,8 @@ from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
+from discreet.pairs.side_by_side import listed_files
 from discreet.utility.interval_overlap import Agreement, SeSynthetic, Settings
 from discreet.utility.model_fits import Family, ModelFit, fit
 
@@ -287,12 +288,7 @@ def compare_model(
     >>> found.figures["share_same_conclusion"], found.detail["coefficients"]["term"].to_list()
     (1.0, ['Intercept', 'x'])
     """
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else list(released)
-    if not copies:
-        raise ParameterError("released must be a file or a list of at least one.")
-    for copy in copies:
-        require_microdata(copy, "released")
+    copies = listed_files(released)
     models = dict(formula) if isinstance(formula, Mapping) else {"model": formula}
     if not models:
         raise ParameterError("No model was named. Give a formula, e.g. 'income ~ age + sex'.")

@@ -24,8 +24,16 @@ from discreet.engine.precision import Setting
 from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_records
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
-from discreet.numerics.distance.space import as_float
-from discreet.pairs.side_by_side import Agreed, compared_columns, plain_rows, side_by_side, stated_precision
+from discreet.pairs.side_by_side import (
+    Agreed,
+    compared_columns,
+    gaps_alike,
+    number_matrix,
+    numbers_among,
+    plain_rows,
+    side_by_side,
+    stated_precision,
+)
 from discreet.risk.copy_counts import people_back
 from discreet.utility.sampled_measures import SAMPLED, drawn_pair
 
@@ -352,18 +360,11 @@ def new_rows(
 
 
 def _reach(original: pl.DataFrame, released: pl.DataFrame, codes: Sequence[str], scale: Scale) -> Reach:
-    numeric = [
-        name
-        for name, dtype in original.schema.items()
-        if (dtype.is_numeric() or dtype.is_temporal()) and name not in codes
-    ]
-    others, numbers = (_numbers(table, numeric) for table in (original, released))
+    numeric = numbers_among(original, codes)
+    others, numbers = (number_matrix(table, numeric) for table in (original, released))
     ours, theirs = plain_rows(original), plain_rows(released)
     equal = [(theirs[name], ours[name]) for name in original.columns if name not in numeric]
-    # Missing agrees with missing and with nothing else.
-    equal += [
-        (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
-    ]
+    equal += gaps_alike(numbers, others)
     if scale == "value":
         units = np.abs(numbers)
     else:
@@ -372,11 +373,6 @@ def _reach(original: pl.DataFrame, released: pl.DataFrame, codes: Sequence[str],
         ]
         units = np.broadcast_to(np.array(spans, dtype=np.float64), numbers.shape)
     return reach_to_nearest(np.nan_to_num(numbers), np.nan_to_num(units), np.nan_to_num(others), equal=equal)
-
-
-def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
-    columns = [as_float(table[name]) for name in names]
-    return np.column_stack(columns) if columns else np.empty((table.height, 0))
 
 
 def _new(found: Reach, tolerance: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -16,7 +17,7 @@ from discreet.core.randomness import KeyedDraws, Seed, generator
 from discreet.core.results import Measure
 from discreet.core.value_gate import keep_in_documents
 from discreet.core.wording import shown
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
 
 SAMPLED = 100_000
 """Records of the sample that is drawn of a query that is too large to hold."""
@@ -76,8 +77,6 @@ def on_sample(
     >>> found.parameters["sample"]["low"] < whole < found.parameters["sample"]["high"]
     True
     """
-    require_microdata(original, "original")
-    require_microdata(released, "released")
     if not getattr(measure, "__module__", "").startswith("discreet.utility"):
         raise ParameterError(
             "on_sample takes measures of discreet.utility. A sample understates risk: measures of risk count classes, "
@@ -205,12 +204,4 @@ def with_interval(
         f"Measured on a random sample of {records:,} of {of_records:,} records: the headline is {shown(found.value)}. "
         f"{told}"
     )
-    return Measure(
-        name=found.name,
-        value=found.value,
-        figures=found.figures,
-        meaning=found.meaning,
-        caveats=[said, *found.caveats],
-        parameters={**found.parameters, "sample": sample},
-        detail=found.detail,
-    )
+    return replace(found, caveats=[said, *found.caveats], parameters={**found.parameters, "sample": sample})

@@ -19,7 +19,8 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, plain_text
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
+from discreet.pairs.side_by_side import listed_files
 
 Task = Literal["classification", "regression"]
 Learner = Literal["linear", "forest", "boosting"]
@@ -125,10 +126,7 @@ def train_on_synthetic(
     >>> round(train_on_synthetic(real, real, "y", learners="linear", seed=1).figures["linear_real"], 2)
     1.0
     """
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else list(released)
-    if not copies:
-        raise ParameterError("released must be a file or a list of at least one.")
+    copies = listed_files(released)
     chosen = (learners,) if isinstance(learners, str) else tuple(learners)
     files = _Files.read(original, copies, holdout, target, columns, categorical, task, holdout_share, seed)
     rows = []
