@@ -157,8 +157,9 @@ def company_caveats(data: Microdata, keys: Sequence[str], *, classes: bool = Tru
     silent = engine.all_suppressed(data, keys) if classes else 0
     if silent:
         caveats.append(
-            f"{_records(silent)} ({percent(silent / rows)}) without a single known key {_are(silent)} in no class and "
-            "left out of all figures. Somebody known to be in the file who fits no class must be among them."
+            f"{_records(silent)} ({percent(silent / rows)}) without a single known key "
+            f"{'is' if silent == 1 else 'are'} in no class and left out of all figures. "
+            "Somebody known to be in the file who fits no class must be among them."
         )
     heads = heads_of(data)
     unnamed = engine.units_without_name(data)
@@ -196,10 +197,6 @@ def records_only(data: Microdata) -> list[str]:
 
 def _records(count: int) -> str:
     return "1 record" if count == 1 else f"{count:,} records"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 @dataclass(frozen=True)

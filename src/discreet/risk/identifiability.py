@@ -204,18 +204,16 @@ def identifying_space(
 ) -> tuple[MixedSpace, dict[str, float]]:
     """Fit the weighted Euclidean space of the measure; a column of zero entropy is dropped."""
     if isinstance(weights, str):
-        if weights not in ("entropy", "none"):
-            raise ParameterError("weights must be 'entropy', 'none' or a number by column.")
         used = {
             name: 1.0 if weights == "none" else _one_over(column_entropy(ours[name], name in categorical))
             for name in ours.columns
         }
     else:
-        unknown = [name for name in weights if name not in ours.columns]
-        if unknown:
-            raise ColumnError(
-                f"weights names '{unknown[0]}', which is not among the columns that are compared."
-            )
+        for name in weights:
+            if name not in ours.columns:
+                raise ColumnError(
+                    f"weights names '{name}', which is not among the columns that are compared."
+                )
         used = {name: float(weights.get(name, 1.0)) for name in ours.columns}
     squared = {name: weight**2 for name, weight in used.items()}
     space = MixedSpace.fit(

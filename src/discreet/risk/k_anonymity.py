@@ -16,7 +16,7 @@ from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, Beside, Caveat, OfAdvice
 from discreet.core.results import Measure
-from discreet.core.wording import percent, shown
+from discreet.core.wording import named, percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
@@ -348,7 +348,7 @@ def reidentification(
         value=most,
         figures=figures,
         meaning=(
-            f"Someone who knows that a person is in the file and knows {_and(keys)} points at the right record "
+            f"Someone who knows that a person is in the file and knows {named(keys)} points at the right record "
             f"with a chance of up to {percent(most)}, and of {percent(expected / records)} on average; "
             f"for {exposed:,} of {records:,} {heads.many} ({percent(exposed / records)}) the chance is above "
             f"{percent(threshold)}.{classes.not_counted}"
@@ -380,7 +380,7 @@ def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
     if gaps:
         most = max(counted.missing[key] for key in gaps) / counted.rows
         caveats.append(
-            f"{_and(gaps)} {'has' if len(gaps) == 1 else 'have'} missing values (up to {percent(most)} of the "
+            f"{named(gaps)} {'has' if len(gaps) == 1 else 'have'} missing values (up to {percent(most)} of the "
             "records); how they count changes the result."
         )
     if data.roles.weight:
@@ -413,11 +413,6 @@ def _households(data: Microdata, keys: Sequence[str]) -> dict[str, int]:
 
 def _crowd(k: int, keys: Sequence[str], heads: Heads) -> str:
     if k == 1:
-        return f"There are {heads.many} {heads.who} share their combination of {_and(keys)} with nobody"
+        return f"There are {heads.many} {heads.who} share their combination of {named(keys)} with nobody"
     others = "one other" if k == 2 else f"{k - 1:,} others"
-    return f"Every {heads.one} shares {heads.whose} combination of {_and(keys)} with at least {others}"
-
-
-def _and(names: Sequence[str]) -> str:
-    quoted = [f"'{name}'" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+    return f"Every {heads.one} shares {heads.whose} combination of {named(keys)} with at least {others}"

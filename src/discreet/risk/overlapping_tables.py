@@ -132,7 +132,8 @@ def overlapping_tables(
     attack = _Attack(classes, len(keys), _people(data, keys, missing, classes))
     if minimum == 1:
         reach = _reach(published)
-        for columns in track(sorted(reach, key=_by_order), len(reach), "Reading tables", progress=progress):
+        by_order = sorted(reach, key=lambda columns: (len(columns), columns))
+        for columns in track(by_order, len(reach), "Reading tables", progress=progress):
             attack.read(columns, reach[columns])
     recovered, isolated = int(attack.recovered.sum()), int((attack.order > 0).sum())
     cells = sum(count for _, count in attack.cells)
@@ -270,7 +271,3 @@ def _reach(published: set[tuple[int, ...]]) -> dict[tuple[int, ...], frozenset[i
             for part in combinations(table, order):
                 told[part].update(table)
     return {columns: frozenset(attributes) for columns, attributes in told.items()}
-
-
-def _by_order(columns: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    return len(columns), columns

@@ -21,7 +21,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Measure, Release, Step
-from discreet.core.wording import percent
+from discreet.core.wording import named, percent
 from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
 from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
@@ -30,7 +30,7 @@ from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, files_alike, stated_precision
 from discreet.risk.disclosure_cells import identity_shares, missing_key
 from discreet.risk.key_sets import CodedKeys, checked_size, coded_keys, minimal_uniques
-from discreet.risk.synthetic_pairs import Groups, PairedFiles, and_, key_caveats, mean_of
+from discreet.risk.synthetic_pairs import Groups, PairedFiles, key_caveats, mean_of
 from discreet.risk.value_classes import coarsened, overlapping
 
 Which = Literal["original", "released"]
@@ -166,7 +166,7 @@ def replicated_uniques(
         figures=figures,
         meaning=(
             f"{percent(figures['UiO'] / 100)} of the {people:,} people of the original are alone with their "
-            f"combination of {and_(files.keys)}; {percent(figures['repU'] / 100)} of "
+            f"combination of {named(files.keys)}; {percent(figures['repU'] / 100)} of "
             f"{'them all' if denominator == 'original' else 'the released records'} are alone with it in the release "
             "too, so that a single released record seems to be them."
         ),

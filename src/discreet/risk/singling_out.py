@@ -126,7 +126,7 @@ def partition_bound(
     spread = deviation * cells
     if spread >= 0.5:
         return 0.0
-    low, high = (_power(1 - half / cells, n - 1) for half in (0.5, 1.5))
+    low, high = (float((1 - half / cells) ** (n - 1)) for half in (0.5, 1.5))
     return float((1 - 4 * spread**2) * guesses * n / (2 * cells) * min(low, 3 * high))
 
 
@@ -286,10 +286,6 @@ def _exactly_one(n: Any, p: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(n) + np.log(p) + np.where(n == 1, 0.0, (n - 1) * np.log1p(-p))
     return np.asarray(np.where((n > 0) & (p > 0), np.exp(logs), 0.0))
-
-
-def _power(base: float, exponent: int) -> float:
-    return float(base**exponent)
 
 
 def _guesses(k: int | None, cells: int) -> int:

@@ -13,7 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
-from discreet.core.wording import percent
+from discreet.core.wording import named, percent
 from discreet.engine.attribution_counts import (
     JointCounts,
     SharedClasses,
@@ -152,7 +152,7 @@ def _by_column(groups: Groups, columns: Sequence[str], parameter: str) -> dict[s
 def meaning_of(target: str, figures: Mapping[str, Any], keys: Sequence[str]) -> str:
     """Say for how many people a target is disclosed, beside the original."""
     return (
-        f"Someone who knows {and_(keys)} and trusts the release would learn '{target}' correctly for "
+        f"Someone who knows {named(keys)} and trusts the release would learn '{target}' correctly for "
         f"{percent(figures['DiSCO'] / 100)} of the people, against {percent(figures['Dorig'] / 100)} "
         "with the original itself."
     )
@@ -177,9 +177,9 @@ def guessable(
             "detail['one_way']; exclude_values leaves it out."
         )
     if pairs.height:
-        named = and_(pairs["key"].unique(maintain_order=True).to_list())
+        keys_named = named(pairs["key"].unique(maintain_order=True).to_list())
         warnings.append(
-            f"{pairs.height:,} pairs of a value of {named} and of '{target}' go together for more than "
+            f"{pairs.height:,} pairs of a value of {keys_named} and of '{target}' go together for more than "
             f"{most:g} % of the people in the original: such a disclosure may be common knowledge. See "
             "detail['two_way']; exclude_pairs leaves them out."
         )
@@ -230,9 +230,3 @@ def parameters_of(
         "precision": stated_precision(files.precision, files.rounded),
         **others,
     }
-
-
-def and_(names: Sequence[str]) -> str:
-    """List names as a sentence does."""
-    quoted = [f"'{name}'" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

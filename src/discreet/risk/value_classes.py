@@ -6,7 +6,7 @@ files use the same classes, and the figures depend on how fine they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -125,7 +125,7 @@ def classes_for(
     if isinstance(spec, Mapping):
         if not spec:
             raise ParameterError(f"The map of labels for '{column}' is empty.")
-        texts = [_value_text(value) for value in spec]
+        texts = [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in spec]
         return Classes(labels=dict(zip(texts, map(str, spec.values()), strict=True))), []
     if isinstance(spec, int) and not isinstance(spec, bool):
         edges = edges_of(source_values(column, original, releases, source), spec, strategy)
@@ -273,11 +273,6 @@ def _given_edges(column: str, spec: Any) -> tuple[float, ...]:
             "overlapping intervals would put one value into two classes."
         )
     return edges
-
-
-def _value_text(value: Any) -> str:
-    text: Callable[[Any], str] = str
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else text(value)
 
 
 def classes_of_columns(

@@ -168,7 +168,7 @@ def _tallied(data: Microdata, column: str, weight: str | None) -> pl.DataFrame:
     A query engine, and any column of words, hands over distinct values; numbers in memory are cheaper taken one by one.
     """
     rows = engine.scan(data, {"s": column, **({"w": weight} if weight else {})})
-    if isinstance(data.wrapped, nw.DataFrame) and not _is_text(data.schema[column]):
+    if isinstance(data.wrapped, nw.DataFrame) and not isinstance(data.schema[column], _TEXTS):
         table = engine.collect(rows)
         mass = pl.col("w").cast(pl.Float64) if weight else pl.lit(1.0)
         return table.with_columns(records=pl.lit(1.0), mass=mass, squares=mass * mass)
@@ -180,10 +180,6 @@ def _tallied(data: Microdata, column: str, weight: str | None) -> pl.DataFrame:
     if not weight:
         table = table.with_columns(mass=pl.col("records"), squares=pl.col("records"))
     return table
-
-
-def _is_text(dtype: Any) -> bool:
-    return isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Boolean | nw.Object)
 
 
 def _sample(values: Any, table: pl.DataFrame) -> Sample:
@@ -205,6 +201,7 @@ def _sample(values: Any, table: pl.DataFrame) -> Sample:
 
 
 _SUMS = ("records", "mass", "squares")
+_TEXTS = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object)
 _IN_INTERVALS = (
     "'{column}' has too many different numbers to list, so that all records were counted in about {count:,} intervals "
     "of it: its distances are off by up to about {off}."

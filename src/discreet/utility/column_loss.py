@@ -237,15 +237,10 @@ def recoded_loss(own: pl.DataFrame, pairs: pl.DataFrame) -> float:
     reach = reach + orphans * new.to_numpy()
     covered = (reach - own_count * fits) / np.maximum(n - own_count, 1.0)
     # One record alone does not show that a value is usually told as another one: it may have been swapped.
-    changed = (pairs["x"] != pairs["y"]).to_numpy() & ~new.to_numpy() & _swapped(pairs)
+    grouped = pairs["x"].n_unique() == pairs.height and pairs["y"].n_unique() < pairs.height
+    changed = (pairs["x"] != pairs["y"]).to_numpy() & ~new.to_numpy() & (not grouped)
     trusted = np.where(changed, fits * (count - 1) / count, fits)
     return float((count * (trusted * covered + 1 - trusted)).sum())
-
-
-def _swapped(pairs: pl.DataFrame) -> bool:
-    """Tell values that were exchanged among themselves from values that were grouped."""
-    grouped = pairs["x"].n_unique() == pairs.height and pairs["y"].n_unique() < pairs.height
-    return not grouped
 
 
 def _apart(x: pl.Series, y: pl.Series, *, labels_are_new: bool) -> float:

@@ -59,7 +59,8 @@ def over_all_records(
     original, released = files
     columns = {
         name: ComparedColumn.of(place, name, sample, asked["categorical"])
-        for place, name in _kept(asked, released)
+        for place, name in enumerate(asked["columns"])
+        if name in released.schema
     }
     rows, many = _linked(original, released, columns, asked)
     if rows is None:
@@ -85,10 +86,6 @@ def over_all_records(
     return _Counted(found, original, released, columns, many, sums, known, tables, seen - listed).measure(
         settings
     )
-
-
-def _kept(asked: Mapping[str, Any], released: Microdata) -> list[tuple[int, str]]:
-    return [(place, name) for place, name in enumerate(asked["columns"]) if name in released.schema]
 
 
 def _linked(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
@@ -134,7 +135,9 @@ def detection(
         f"{shown(float(figures['auc_by_chance']))} here.",
         caveats=[*compared.caveats, *_caveats(float(aucs.mean() - by_chance.mean()), sampled, asked)],
         parameters={"folds": folds, "columns": list(compared.names), "most": most, **_LEARNER},
-        detail=engine.tables_like(original, folds=lambda: _table(scores)),
+        detail=engine.tables_like(
+            original, folds=pl.DataFrame(scores, schema=["copy", "fold", "auc"], orient="row")
+        ),
     )
 
 
@@ -183,12 +186,6 @@ def _folds(
             model.fit(rows[learn][:, known], labels[learn])
             scores.append(float(roc_auc_score(labels[ask], model.predict_proba(rows[ask][:, known])[:, 1])))
         return scores
-
-
-def _table(scores: list[tuple[int, int, float]]) -> Any:
-    import polars as pl
-
-    return pl.DataFrame(scores, schema=["copy", "fold", "auc"], orient="row")
 
 
 def _caveats(excess: float, sampled: bool, asked: int) -> list[str]:

@@ -510,7 +510,8 @@ def donut_settings(
     """
     if any(len(ring) != 2 for ring in rings):
         raise ParameterError("rings must be pairs (r_min, r_max), e.g. [(50, 100), (100, 200)].")
-    sets = dict(keys) if keys is not None else _usual_sets(data)
+    usual = {"all keys": data.roles.keys} if data.roles.keys else {}
+    sets: dict[str, Sequence[str]] = {**usual, "no keys": ()} if keys is None else dict(keys)
     if not sets:
         raise ParameterError("keys is empty. Give at least one set, e.g. {'none': []}.")
     root = int(generator(fresh_seed() if seed is None else seed).integers(2**62))
@@ -580,10 +581,6 @@ def donut_settings(
         },
         detail=engine.tables_like(data, variants=lambda: pl.DataFrame(rows)),
     )
-
-
-def _usual_sets(data: Microdata) -> dict[str, Sequence[str]]:
-    return {"all keys": data.roles.keys, "no keys": ()} if data.roles.keys else {"no keys": ()}
 
 
 def _in_words(best: Mapping[str, Any] | None, tried: int, safe: int, limit: float) -> str:
