@@ -22,6 +22,7 @@ from discreet.core.native_libraries import one_thread
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
+from discreet.risk.equivalence_classes import refuse_nobody
 from discreet.risk.negative_binomial_risk import mean_reciprocal
 
 
@@ -423,25 +424,23 @@ def coded_sample(
     sampling_fraction: float | None,
 ) -> CodedSample:
     """Count the classes of a file, code their keys, and find out how many people they were drawn from."""
-    weight = engine.resolve_weight(data)
-    table = _weighted_classes(data, keys, missing, weight) if weight else None
-    if table is None:
+    weight, names = engine.resolve_weight(data), list(key_names(keys))
+    if weight:
+        rows = engine.weighted_rows(data, keys, missing, weight)
+        sums = (nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights"))
+        table = engine.collect(rows.group_by(*names).agg(*sums))
+    else:
         table = engine.class_table(data, keys, missing)
-    if table.is_empty():
-        raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category', or drop the key with the most missing values."
-        )
-    names = list(key_names(keys))
+    refuse_nobody(table, "Use missing='category'")
     table = table.with_columns(
         engine.in_declared_order(table[name], data.schema[key]) for name, key in zip(names, keys, strict=True)
     )
     coded = code_table(table, names).sort(names)
     records = int(coded["records"].sum())
-    # Everybody of the file, also who is in no class: the population is taken smaller in that proportion.
-    rows = records + engine.left_out(data, keys, missing)
     weights = coded["weights"].to_numpy().astype(float) if weight else None
-    people, notes = _population(population_size, sampling_fraction, weights, records, rows)
+    # Everybody of the file, also who is in no class: the population is taken smaller in that proportion.
+    everybody = records + engine.left_out(data, keys, missing)
+    people, notes = _population(population_size, sampling_fraction, weights, records, everybody)
     return CodedSample(
         keys=tuple(keys),
         codes=tuple(coded[name].to_numpy().astype(np.int64) for name in names),
@@ -462,12 +461,6 @@ def code_table(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     [2, 0, 1]
     """
     return table.with_columns(_coded(table[name]) for name in names)
-
-
-def _weighted_classes(data: Microdata, keys: Sequence[str], missing: Missing, weight: str) -> pl.DataFrame:
-    rows = engine.weighted_rows(data, keys, missing, weight)
-    sums = (nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights"))
-    return engine.collect(rows.group_by(*key_names(keys)).agg(*sums))
 
 
 def _coded(values: pl.Series) -> pl.Series:

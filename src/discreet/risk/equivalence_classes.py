@@ -10,6 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import percent
 from discreet.engine import Missing
@@ -193,6 +194,15 @@ def records_only(data: Microdata) -> list[str]:
         f"Records were compared, not {heads_of(data).many}: there are {people:,} of them in {rows:,} records, and the "
         f"other records of a {heads_of(data).one} count here as somebody else's: they are worse hidden than it seems."
     ]
+
+
+def refuse_nobody(classes: pl.DataFrame, instead: str) -> None:
+    """Refuse a file of which no record is in a class."""
+    if classes.is_empty():
+        raise ParameterError(
+            "No record is left: every one misses some key, and missing='drop' leaves those out. "
+            f"{instead}, or drop the key with the most missing values."
+        )
 
 
 def _records(count: int) -> str:

@@ -25,7 +25,7 @@ from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, refuse_nobody
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.negative_binomial_risk import TwoLevel, class_risks, two_level
 
@@ -313,11 +313,7 @@ def _cells(
     by = [*key_names(keys), *(name for name, column in units.items() if column)]
     rows = engine.weighted_rows(data, keys, missing, weight, extra)
     cells = engine.collect(rows.group_by(*by).agg(*sums))
-    if cells.is_empty():
-        raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category' or 'wildcard', or drop the key with the most missing values."
-        )
+    refuse_nobody(cells, "Use missing='category' or 'wildcard'")
     if not np.isfinite(cells["weights"].to_numpy()).all():
         raise ColumnError(f"The weight column '{weight}' holds an infinite weight. Mend the weights.")
     return cells.sort(by, nulls_last=True)  # sums of decimals depend on their order, which engines do not fix

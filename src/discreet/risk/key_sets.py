@@ -22,6 +22,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
+from discreet.risk.equivalence_classes import refuse_nobody
 
 KeySet = tuple[int, ...]
 MOST_SETS = 1_000_000
@@ -93,11 +94,7 @@ class CodedKeys:
 def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedKeys:
     """Read the class table of the file and code its keys."""
     table = engine.class_table(data, keys, "drop" if missing == "drop" else "category")
-    if table.is_empty():
-        raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category' or 'wildcard', or drop the key with the most missing values."
-        )
+    refuse_nobody(table, "Use missing='category' or 'wildcard'")
     names = list(key_names(keys))
     table = table.select(*names, "records").sort(names, nulls_last=True)
     holders = _holders(data, keys, missing, table)

@@ -141,7 +141,7 @@ def uniqueness(
     unique = records_below(spectrum, 2)
     rfue: float | None = None
     if population is not None:
-        rfue = _counted_rfue(data, population, keys, missing, recoding)
+        rfue = _counted_rfue(groups, population, recoding)
     elif population_size is not None:
         rfue = _estimated_rfue(spectrum, population_size, method)
         caveats.append(
@@ -182,13 +182,11 @@ def uniqueness(
 
 
 def _counted_rfue(
-    data: Microdata,
-    population: Microdata,
-    keys: Sequence[str],
-    missing: Missing,
-    recoding: Recoding | None,
+    classes: EquivalenceClasses, population: Microdata, recoding: Recoding | None
 ) -> float | None:
-    matched = engine.matched_classes(data, population, keys, missing, recoding=recoding)
+    matched = engine.matched_classes(
+        classes.data, population, classes.keys, classes.missing, recoding=recoding
+    )
     alone = matched.filter(pl.col("records") == 1)
     return int((alone["population"] == 1).sum()) / alone.height if alone.height else None
 

@@ -112,14 +112,8 @@ def edges_of(values: Floats, count: int, strategy: Strategy) -> tuple[float, ...
     return tuple(float(x) for x in (edges if len(edges) > 1 else np.repeat(edges, 2)))
 
 
-def classes_for(
-    column: str,
-    spec: Spec,
-    original: Microdata,
-    releases: Sequence[Microdata],
-    *,
-    strategy: Strategy,
-    source: Source,
+def _classes_for(
+    column: str, spec: Spec, files: tuple[Microdata, list[Microdata]], strategy: Strategy, source: Source
 ) -> tuple[Classes, list[str]]:
     """Turn what a user asks for (a number, edges or a map of labels) into the classes of a column."""
     if isinstance(spec, Mapping):
@@ -128,12 +122,12 @@ def classes_for(
         texts = [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in spec]
         return Classes(labels=dict(zip(texts, map(str, spec.values()), strict=True))), []
     if isinstance(spec, int) and not isinstance(spec, bool):
-        edges = edges_of(source_values(column, original, releases, source), spec, strategy)
+        edges = edges_of(source_values(column, *files, source), spec, strategy)
         found = len(edges) - 1
         note = f"'{column}' fell into {found} intervals instead of {spec}: many of its values are equal."
         return Classes(edges=edges), [note] if found < spec else []
     edges = _given_edges(column, spec)
-    shown = source_values(column, original, releases, "released")
+    shown = source_values(column, *files, "released")
     if (interval_of(shown, edges) == _OUTSIDE).any():
         raise ParameterError(
             f"The intervals given for '{column}' do not cover all its released values. Widen the first or the last."
@@ -292,14 +286,7 @@ def classes_of_columns(
         if column not in (*keys, *columns):
             raise ParameterError(f"intervals names '{column}', which is neither a key nor sensitive here.")
         source: Source = edges_from or ("pooled" if column in keys else "released")
-        found = classes_for(
-            column,
-            spec,
-            original,
-            copies or [original],
-            strategy=strategy,
-            source=source,
-        )
-        classes[column] = found[0]
-        notes += found[1]
+        files = original, copies or [original]
+        classes[column], said = _classes_for(column, spec, files, strategy, source)
+        notes += said
     return classes, notes
