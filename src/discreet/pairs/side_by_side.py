@@ -344,7 +344,7 @@ class Agreed:
     @property
     def parameters(self) -> dict[str, Any]:
         """The precision by column, for the parameters of a measure."""
-        return {name: grid.words for name, grid in self.grids.items()}
+        return dict(grid_words(self.grids))
 
 
 def precise_alike(
@@ -418,6 +418,11 @@ def stated_precision(precision: Setting, rounded: Mapping[str, str]) -> Any:
     if isinstance(precision, Mapping):
         return {**precision, **rounded}
     return precision if precision is not None and precision != "detected" else dict(rounded)
+
+
+def grid_words(grids: Mapping[str, Grid]) -> dict[str, str]:
+    """Word the precision of each column."""
+    return {name: grid.words for name, grid in grids.items()}
 
 
 def check_precision(precision: Setting, columns: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from discreet.core.charts import Bars, Chart, Grid, Line, Lines, finite, number,
 from discreet.core.constraints import AtLeast, ColumnName, Entries, Public, Share
 from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.progress import track
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed, generator, some_rows
 from discreet.core.results import Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
@@ -357,9 +357,9 @@ def _labels(curves: Curves, k: int, grouping: Grouping, standardize: bool, seed:
 
 
 def _drawn(n: int, attackers: int | None, seed: Seed) -> Any:
-    if attackers is None:
-        return np.arange(n)
-    return np.sort(generator(seed, "series", "attackers").choice(n, min(attackers, n), replace=False))
+    return (
+        np.arange(n) if attackers is None else some_rows(n, attackers, generator(seed, "series", "attackers"))
+    )
 
 
 def _by_k(publications: dict[int, Publication], attack: Callable[[Publication], Insiders]) -> pl.DataFrame:

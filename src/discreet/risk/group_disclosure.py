@@ -20,7 +20,7 @@ from discreet.core.wording import percent
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.side_by_side import check_precision, stated_precision
+from discreet.pairs.side_by_side import check_precision, grid_words, stated_precision
 from discreet.risk.attribution_attack import as_copies
 from discreet.risk.value_classes import overlapping
 
@@ -175,9 +175,7 @@ def group_disclosure(
             "sensitive": list(columns),
             "naive": naive,
             "subsets": subsets,
-            "precision": stated_precision(
-                precision, {name: grid.words for name, grid in shared.grids.items()}
-            ),
+            "precision": stated_precision(precision, grid_words(shared.grids)),
         },
         detail=engine.tables_like(original, variables=variables, tables=tables),
     )

@@ -20,7 +20,7 @@ from discreet.core.charts import Line, Lines, finite, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed, generator, some_rows
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.precision import Setting
@@ -452,7 +452,7 @@ def _against_holdout(
     closer = closer_to_original(space, ours, theirs, fresh, progress=progress)
     outside = nearest(space, fresh, ours, k=2, progress=progress, description="Hold-out to original")
     size = min(len(theirs), len(fresh))
-    released, control = _sampled(tables[1], size, rng), _sampled(tables[2], size, rng)
+    released, control = (table[some_rows(table.height, size, rng)] for table in tables[1:])
     known = exposed.to_original
     ours_table = tables[0]
     return outside.distance[:, 0], {
@@ -468,12 +468,6 @@ def _against_holdout(
             - identified(weighted, ours_table, control, others=known, progress=progress).share
         ),
     }
-
-
-def _sampled(table: pl.DataFrame, size: int, rng: np.random.Generator) -> pl.DataFrame:
-    if size == table.height:
-        return table
-    return table[np.sort(rng.choice(table.height, size, replace=False))]
 
 
 def _quantiles(close: Closeness, holdout: Floats | None) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.side_by_side import check_precision, files_alike, stated_precision
+from discreet.pairs.side_by_side import check_precision, files_alike, grid_words, stated_precision
 from discreet.risk.disclosure_cells import identity_shares, missing_key
 from discreet.risk.key_sets import CodedKeys, checked_size, coded_keys, minimal_uniques
 from discreet.risk.synthetic_pairs import Groups, PairedFiles, key_caveats, mean_of
@@ -249,9 +249,7 @@ def remove_replicated_uniques(
         parameters={
             "keys": list(keys),
             "rule": rule,
-            "precision": stated_precision(
-                precision, {name: grid.words for name, grid in shared.grids.items()}
-            ),
+            "precision": stated_precision(precision, grid_words(shared.grids)),
         },
         removed_records=len(gone),
         notes=joint.notes,

@@ -23,7 +23,7 @@ from discreet.core.errors import ColumnError, InputError, ParameterError, load_e
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.numerics.geography import CoordinateSystem, Places, places_of
+from discreet.numerics.geography import CoordinateSystem, places_of, places_of_both
 from discreet.numerics.zones import PolygonZones
 from discreet.risk.equivalence_classes import records_only
 
@@ -253,9 +253,7 @@ class _Pair:
 def _paired(
     original: Microdata, released: Microdata, location: Sequence[str] | None, system: CoordinateSystem
 ) -> _Pair:
-    ours = places_of(original, location, system, purpose="spatial_k", file="original")
-    names = location or released.roles.location or ours.columns
-    theirs: Places = places_of(released, names, system, purpose="spatial_k", file="release")
+    ours, theirs = places_of_both(original, released, location, system, "spatial_k")
     if len(ours.xy) != len(theirs.xy):
         raise InputError(
             f"The original has {len(ours.xy):,} records and the release {len(theirs.xy):,}. Spatial k needs the same "

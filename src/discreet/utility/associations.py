@@ -220,6 +220,23 @@ class Moments:
             found: Floats = self.covariance / np.outer(spread, spread)
         return np.where(np.isfinite(found), found, np.nan)
 
+    def beside(self, after: Moments, level: float) -> dict[str, dict[str, Any]]:
+        """Put the mean (with its interval) and the spread of each column beside those of the release."""
+        low, high = self.interval(level)
+        rows: dict[str, dict[str, Any]] = {}
+        for i, name in enumerate(self.names):
+            rows[name] = {
+                "mean_before": self.means[i],
+                "mean_after": after.means[i],
+                "mean_low": low[i],
+                "mean_high": high[i],
+                "sd_before": np.sqrt(self.variances[i]),
+                "sd_after": np.sqrt(after.variances[i]),
+            }
+            if np.isfinite(low[i]) and np.isfinite(after.means[i]):
+                rows[name]["mean_inside"] = bool(low[i] <= after.means[i] <= high[i])
+        return rows
+
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Give the confidence interval of each mean, by the normal approximation."""
         z = NormalDist().inv_cdf((1 + level) / 2)

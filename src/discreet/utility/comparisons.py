@@ -138,8 +138,7 @@ class Comparisons:
 
     def variables(self) -> pl.DataFrame:
         """One row a column."""
-        low, high = self.before.interval(self.level)
-        place = {name: i for i, name in enumerate(self.numeric)}
+        moved = self.before.beside(self.after, self.level)
         distances = {row["column"]: row for row in self.distances().to_dicts()}
         rows = []
         for name, loss in self.losses.items():
@@ -155,18 +154,8 @@ class Comparisons:
             if self.changed is not None and name in self.changed:
                 row["changed"] = int(self.changed[name].sum())
                 row["share_changed"] = row["changed"] / max(1, self.files.records - self.files.removed)
-            if name in place:
-                i = place[name]
-                row |= self.paired.get(name, {})
-                row |= {"mean_before": self.before.means[i], "mean_after": self.after.means[i]}
-                row |= {"mean_low": low[i], "mean_high": high[i]}
-                if np.isfinite(low[i]) and np.isfinite(self.after.means[i]):
-                    row["mean_inside"] = bool(low[i] <= self.after.means[i] <= high[i])
-                row |= {
-                    "sd_before": np.sqrt(self.before.variances[i]),
-                    "sd_after": np.sqrt(self.after.variances[i]),
-                }
-                row["ks"] = self._ks(name)
+            if name in moved:
+                row |= {**self.paired.get(name, {}), **moved[name], "ks": self._ks(name)}
             rows.append(row)
         return pl.DataFrame(rows, schema=_VARIABLES).fill_nan(None)
 

@@ -306,8 +306,7 @@ class _Counted:
     def _variables(
         self, before: Moments, after: Moments, paired: Mapping[str, Mapping[str, float | None]]
     ) -> pl.DataFrame:
-        low, high = before.interval(self.sample.parameters["level"])
-        place = {name: at for at, name in enumerate(self.numeric)}
+        moved = before.beside(after, self.sample.parameters["level"])
         told = pl.DataFrame(self.sample.detail["variables"])
         rows = []
         for name in told["column"]:
@@ -317,14 +316,8 @@ class _Counted:
                 row["changed"] = int(self.sums[f"changed {name}"])
                 row["share_changed"] = row["changed"] / max(1, self.records - self.removed)
                 row["suppressed"] = int(self.sums[f"suppressed {name}"])
-            if name in place:
-                at = place[name]
-                row |= paired[name]
-                row |= {"mean_before": before.means[at], "mean_after": after.means[at]}
-                row |= {"mean_low": low[at], "mean_high": high[at]}
-                row |= {"sd_before": np.sqrt(before.variances[at]), "sd_after": np.sqrt(after.variances[at])}
-                if np.isfinite(low[at]) and np.isfinite(after.means[at]):
-                    row["mean_inside"] = bool(low[at] <= after.means[at] <= high[at])
+            if name in moved:
+                row |= paired[name] | moved[name]
             rows.append(row)
         return pl.DataFrame(rows, schema=told.schema).fill_nan(None)
 

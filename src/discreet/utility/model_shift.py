@@ -15,7 +15,7 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Chart, Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import InputError, need_names
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed, generator, some_rows
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
@@ -373,9 +373,7 @@ def _importances(held: Design, side: int, stream: str, **options: Any) -> tuple[
 
 def _thinned(held: Design, side: int, most: int, random: np.random.Generator) -> tuple[Floats, Array]:
     x, y = held.features[side], held.targets[side]
-    if len(y) <= most:
-        return x, y
-    some = np.sort(random.choice(len(y), most, replace=False))
+    some = some_rows(len(y), most, random)
     return x[some], y[some]
 
 

@@ -31,7 +31,7 @@ from discreet.core.randomness import Seed, fresh_seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.numerics.geography import CoordinateSystem, Places, places_of, to_nth_neighbor
+from discreet.numerics.geography import CoordinateSystem, Places, places_of_both, to_nth_neighbor
 from discreet.numerics.zones import NearestRecordZones, PolygonZones, Zoning, zone_codes
 from discreet.protect.donut_masking import DonutMask, RadiusLaw
 from discreet.risk.spatial_k import spatial_k
@@ -177,7 +177,7 @@ def clark_evans(
     0.0
     """
     system = CoordinateSystem(geographic, crs)
-    ours, theirs = _both_places(original, released, location, system, "clark_evans")
+    ours, theirs = places_of_both(original, released, location, system, "clark_evans")
     before, after = (
         NearestNeighborStatistics.of(places.xy[places.known], system, area=area) for places in (ours, theirs)
     )
@@ -279,7 +279,7 @@ def zone_shares(
     if zone is None and not polygons:
         raise ParameterError("zone_shares needs zones: name a zone column of the original, or give polygons.")
     system = CoordinateSystem(geographic, crs)
-    ours, theirs = _both_places(original, released, location, system, "zone_shares")
+    ours, theirs = places_of_both(original, released, location, system, "zone_shares")
     if len(ours.xy) != len(theirs.xy):
         raise InputError(
             f"The original has {len(ours.xy):,} records and the release {len(theirs.xy):,}. Shares by zone need "
@@ -361,18 +361,6 @@ def zone_shares(
             ),
         ),
     )
-
-
-def _both_places(
-    original: Microdata,
-    released: Microdata,
-    location: Sequence[str] | None,
-    system: CoordinateSystem,
-    purpose: str,
-) -> tuple[Places, Places]:
-    ours = places_of(original, location, system, purpose=purpose, file="original")
-    names = location or released.roles.location or ours.columns
-    return ours, places_of(released, names, system, purpose=purpose, file="release")
 
 
 def _old_zones(
