@@ -16,15 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
-from discreet.engine.precision import (
-    Grid,
-    Setting,
-    agreed_grid,
-    equal_only_so,
-    of_writing,
-    on_grid,
-    wanted_precision,
-)
+from discreet.engine.precision import Grid, Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points, as_float
@@ -372,15 +364,15 @@ def precise_alike(
     for name in ours.columns:
         if name in categorical or name not in theirs.columns:
             continue
-        grid = agreed_grid(ours[name], theirs[name], name, precision)
-        if grid is not None and not (writing_only and not of_writing(grid, ours[name], theirs[name])):
+        grid = engine.agreed_grid(ours[name], theirs[name], name, precision)
+        if grid is not None and not (writing_only and not engine.of_writing(grid, ours[name], theirs[name])):
             grids[name] = grid
     if not grids:
         return list(tables), Agreed()
-    only_so = {name: equal_only_so(ours[name], theirs[name], grid) for name, grid in grids.items()}
+    only_so = {name: engine.equal_only_so(ours[name], theirs[name], grid) for name, grid in grids.items()}
     rounded = [
         table.with_columns(
-            on_grid(table[name], grid) for name, grid in grids.items() if name in table.columns
+            engine.on_grid(table[name], grid) for name, grid in grids.items() if name in table.columns
         )
         for table in tables
     ]
@@ -430,9 +422,9 @@ def check_precision(precision: Setting, columns: Sequence[str]) -> None:
     if isinstance(precision, Mapping):
         for name in precision:
             need_names([name], columns, "It was named under 'precision'.")
-            wanted_precision(precision, name)
+            engine.wanted_precision(precision, name)
     else:
-        wanted_precision(precision, "every column")
+        engine.wanted_precision(precision, "every column")
 
 
 def rounding_caveats(rounded: Mapping[str, tuple[Grid, int]]) -> list[str]:

@@ -14,7 +14,6 @@ from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Shar
 from discreet.core.results import Measure
 from discreet.core.values import named_among
 from discreet.core.wording import percent
-from discreet.engine import ClassCounts, Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
@@ -47,7 +46,7 @@ def alpha_k(
     alpha: Annotated[float, Share(above=True)] = 0.5,
     values: Annotated[Sequence[Any], HoldsValues()] | None = None,
     common: Annotated[float, Share(above=True)] = 1.0,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
 ) -> Measure:
     """How sure can an intruder be of a sensitive value, and how large is the smallest group?
 
@@ -125,7 +124,9 @@ def alpha_k(
     )
 
 
-def _shares_of(counts: ClassCounts, values: Sequence[Any] | None, column: str, common: float) -> pl.DataFrame:
+def _shares_of(
+    counts: engine.ClassCounts, values: Sequence[Any] | None, column: str, common: float
+) -> pl.DataFrame:
     wanted = counts.overall <= common
     if values is not None:
         wanted &= named_among(counts.values, values, column)

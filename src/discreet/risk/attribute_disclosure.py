@@ -20,7 +20,6 @@ from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.results import Measure
-from discreet.engine.attribution_counts import carry_scores
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.risk import synthetic_pairs
@@ -247,7 +246,7 @@ def _flag_records(files: synthetic_pairs.PairedFiles, target: str, exclusions: E
     exact = files.exact(target)
     joint, position = files.grouped(exact, target)
     flags = DisclosureCells.of(joint, files.keys, exclusions).flags()
-    return carry_scores(files.links[0], exact, (target,), flags[position])
+    return engine.carry_scores(files.links[0], exact, (target,), flags[position])
 
 
 # What the disclosure measures are to be computed on: the targets, the exclusions and the checked cells.

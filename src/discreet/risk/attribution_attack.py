@@ -14,8 +14,6 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import type_name
-from discreet.engine import Missing, attribution_counts
-from discreet.engine.comparable import as_text, must_be_released
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.risk import attribution_scores
@@ -35,7 +33,7 @@ class Attack:
     fallback: float | None = None
     classes: Mapping[str, Classes] = field(default_factory=dict)
 
-    def chances(self, joint: attribution_counts.JointCounts, scores: attribution_scores.CellScores) -> Floats:
+    def chances(self, joint: engine.JointCounts, scores: attribution_scores.CellScores) -> Floats:
         """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
         chance = attribution_scores.chances(joint, scores, self.guess)
         if self.membership < 1:
@@ -51,7 +49,7 @@ class Attack:
 class Link:
     """An original and one release, their classes numbered alike."""
 
-    shared: attribution_counts.SharedClasses
+    shared: engine.SharedClasses
     attack: Attack
 
     @classmethod
@@ -60,17 +58,17 @@ class Link:
         original: Microdata,
         released: Microdata,
         keys: Sequence[str],
-        missing: Missing,
+        missing: engine.Missing,
         attack: Attack,
         *,
         precision: Setting = None,
     ) -> Link:
         """Join the classes of two files."""
-        return cls(attribution_counts.shared_classes(original, released, keys, missing, precision), attack)
+        return cls(engine.shared_classes(original, released, keys, missing, precision), attack)
 
     def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
         """Count keys by one target and put the cells into the classes of the user."""
-        exact = attribution_counts.joint_counts(self.shared, target, weight)
+        exact = engine.joint_counts(self.shared, target, weight)
         joint, position = exact, np.arange(len(exact.owners))
         if any(column in self.attack.classes for column in (*self.shared.keys, *target)):
             joint, position = coarsened(exact, self.shared.keys, target, self.attack.classes)
@@ -88,8 +86,8 @@ class Aimed:
 
     link: Link
     target: tuple[str, ...]
-    exact: attribution_counts.JointCounts
-    joint: attribution_counts.JointCounts
+    exact: engine.JointCounts
+    joint: engine.JointCounts
     position: Integers
     scores: attribution_scores.CellScores
     tolerance: float | None
@@ -151,9 +149,7 @@ class Aimed:
                 "matched": self.scores.matched,
             }
         ).with_columns(pl.col("cap_original", "cap_released").fill_nan(None))
-        return attribution_counts.carry_scores(
-            self.link.shared, self.exact, self.target, table[self.position]
-        )
+        return engine.carry_scores(self.link.shared, self.exact, self.target, table[self.position])
 
 
 def as_copies(
@@ -164,8 +160,8 @@ def as_copies(
     if released is not None and not copies:
         raise ParameterError("released is an empty list. Give at least one released file.")
     for copy in copies:
-        must_be_released(copy, keys, "key")
-        must_be_released(copy, targets, "target")
+        engine.must_be_released(copy, keys, "key")
+        engine.must_be_released(copy, targets, "target")
         counted = engine.overview(copy, (*keys, *targets))
         for column in (*keys, *targets):
             if counted.missing[column] == counted.rows:
@@ -215,7 +211,7 @@ def checked_tolerances(
     return by_column
 
 
-def _is_class(joint: attribution_counts.JointCounts, values: Any) -> Flags:
+def _is_class(joint: engine.JointCounts, values: Any) -> Flags:
     """Find the classes with some key values, compared by their text."""
     wanted = values if isinstance(values, tuple) else (values,)
     if len(wanted) != joint.class_labels.width:
@@ -225,7 +221,7 @@ def _is_class(joint: attribution_counts.JointCounts, values: Any) -> Flags:
         )
     found = np.ones(joint.class_labels.height, dtype=bool)
     for series, value in zip(joint.class_labels, wanted, strict=True):
-        found &= as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
+        found &= engine.as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
     return found
 
 
@@ -269,7 +265,7 @@ def attribution_tables(
     continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
     if banded or continuous:
         tables["surface"] = lambda: attribution_surface(
-            attribution_counts.joint_counts(links[0].shared, target, weight),
+            engine.joint_counts(links[0].shared, target, weight),
             keys,
             target[0] if continuous else None,
             banded,
@@ -285,7 +281,7 @@ def attribution_tables(
 
 
 def attribution_surface(
-    exact: attribution_counts.JointCounts,
+    exact: engine.JointCounts,
     keys: Sequence[str],
     target: str | None,
     banded: Sequence[str],
@@ -329,9 +325,7 @@ def attribution_surface(
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _drawn(
-    exact: attribution_counts.JointCounts, name: str, source: Source, count: int, strategy: Strategy
-) -> Classes:
+def _drawn(exact: engine.JointCounts, name: str, source: Source, count: int, strategy: Strategy) -> Classes:
     """Draw the intervals of one column from the counted cells."""
     labels, position = (
         (exact.class_labels, exact.owners) if name.startswith("k") else (exact.value_labels, exact.values)

@@ -15,7 +15,6 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine import ClassCounts, Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
@@ -47,7 +46,7 @@ def beta_likeness(
     sensitive: ColumnName | ColumnNames | None = None,
     enhanced: bool = False,
     threshold: Annotated[float, AtLeast(0)] = 1.0,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
 ) -> Measure:
     """By what factor does a class raise the chance of a sensitive value?
 
@@ -152,7 +151,7 @@ def delta_disclosure(
     sensitive: ColumnName | ColumnNames | None = None,
     absent: Literal["ignore", "infinite"] = "ignore",
     threshold: Annotated[float, AtLeast(0)] = 1.0,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
 ) -> Measure:
     """By how much, up or down, does a class change the odds of a sensitive value?
 
@@ -236,7 +235,7 @@ def delta_disclosure(
     )
 
 
-def _capped_gains(counts: ClassCounts) -> pl.DataFrame:
+def _capped_gains(counts: engine.ClassCounts) -> pl.DataFrame:
     base = counts.overall[counts.codes]
     gain = counts.counts / counts.sizes[counts.owners] / base - 1
     over = gain > -np.log(base) + 1e-12

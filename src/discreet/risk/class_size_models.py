@@ -19,8 +19,6 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.native_libraries import one_thread
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import refuse_nobody
 from discreet.risk.negative_binomial_risk import mean_reciprocal
@@ -418,13 +416,13 @@ class CodedSample:
 def coded_sample(
     data: Microdata,
     keys: Sequence[str],
-    missing: Missing,
+    missing: engine.Missing,
     *,
     population_size: int | None,
     sampling_fraction: float | None,
 ) -> CodedSample:
     """Count the classes of a file, code their keys, and find out how many people they were drawn from."""
-    weight, names = engine.resolve_weight(data), list(key_names(keys))
+    weight, names = engine.resolve_weight(data), list(engine.key_names(keys))
     if weight:
         rows = engine.weighted_rows(data, keys, missing, weight)
         sums = (nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights"))

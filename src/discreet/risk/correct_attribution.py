@@ -19,7 +19,6 @@ from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfRelease
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine.attribution_counts import original_only
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
@@ -424,7 +423,7 @@ def attribution(
 def _alone(
     original: Microdata, keys: Sequence[str], target: tuple[str, ...], attack: attribution_attack.Attack
 ) -> dict[str, Any]:
-    joint = original_only(original, keys, target)
+    joint = engine.original_only(original, keys, target)
     if any(column in attack.classes for column in (*keys, *target)):
         joint, _ = coarsened(joint, keys, target, attack.classes)
     tolerance = attack.tolerances.get(target[0])

@@ -13,8 +13,6 @@ from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine import Missing
-from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, company_caveats
 
@@ -39,8 +37,8 @@ def k_map(
     population: Microdata,
     *,
     keys: ColumnNames | None = None,
-    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
-    missing: Missing = "category",
+    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
+    missing: engine.Missing = "category",
     threshold: int = 3,
 ) -> Measure:
     """How many people of the population share the rarest combination of key values found in the file?
@@ -145,8 +143,8 @@ def delta_presence(
     population: Microdata,
     *,
     keys: ColumnNames | None = None,
-    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
-    missing: Missing = "category",
+    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
+    missing: engine.Missing = "category",
 ) -> Measure:
     """How surely can an intruder tell that a person is in the file, or is not?
 
@@ -215,7 +213,11 @@ def delta_presence(
 
 
 def population_classes(
-    classes: EquivalenceClasses, population: Microdata, recoding: Recoding | None, *, everyone: bool = False
+    classes: EquivalenceClasses,
+    population: Microdata,
+    recoding: engine.Recoding | None,
+    *,
+    everyone: bool = False,
 ) -> tuple[pl.DataFrame, list[str]]:
     """Match the classes of the file with the population, those present in the file or (``everyone``) all.
 

@@ -13,8 +13,6 @@ from discreet import engine
 from discreet.core.errors import ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import percent
-from discreet.engine import Missing
-from discreet.engine.attributes import ClassCounts
 from discreet.microdata import Microdata
 
 
@@ -65,11 +63,11 @@ class EquivalenceClasses:
 
     data: Microdata
     keys: tuple[str, ...]
-    missing: Missing = "category"
+    missing: engine.Missing = "category"
 
     @classmethod
     def of(
-        cls, data: Microdata, keys: Sequence[str] | None, missing: Missing = "category"
+        cls, data: Microdata, keys: Sequence[str] | None, missing: engine.Missing = "category"
     ) -> EquivalenceClasses:
         """Take the keys that are named, or those of the file."""
         return cls(data, engine.resolve_keys(data, keys), missing)
@@ -240,7 +238,7 @@ class SensitiveColumns:
         counted = {name: worst[name] for name in ("classes_above", "records_above")}
         return variables, worst, counted | {"share_above": worst["records_above"] / self.classes.records}
 
-    def counts(self, column: str) -> ClassCounts:
+    def counts(self, column: str) -> engine.ClassCounts:
         """Count the values of a column in each class."""
         classes = self.classes
         return engine.class_counts(

@@ -17,7 +17,6 @@ from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, grid_words, stated_precision
@@ -132,11 +131,11 @@ def group_disclosure(
         )
     as_copies(released, keys, columns)
     check_precision(precision, original.columns)
-    shared = shared_classes(original, released, keys, precision=precision)
+    shared = engine.shared_classes(original, released, keys, precision=precision)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for column in columns:
-        joint = overlapping(joint_counts(shared, (column,)), keys)
+        joint = overlapping(engine.joint_counts(shared, (column,)), keys)
         notes += [note for note in joint.notes if note not in notes]
         sizes = range(1, len(keys) + 1) if subsets else [len(keys)]
         for size in sizes:
@@ -181,15 +180,17 @@ def group_disclosure(
     )
 
 
-def _counted(joint: JointCounts, chosen: Sequence[int], naive: float) -> dict[str, int]:
+def _counted(joint: engine.JointCounts, chosen: Sequence[int], naive: float) -> dict[str, int]:
     """Count the disclosive cells of the table on some of the keys, in each file and in both."""
     groups = joint.class_labels.select(f"k{i}" for i in chosen)
     labels = groups.unique(maintain_order=True)
     at = groups.join(
         labels.with_row_index("at"), on=groups.columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    classes = Grouping(at["at"].to_numpy().astype(np.int64), labels, np.ones(labels.height, dtype=bool))
-    table, _ = joint.regrouped(classes, Grouping.none(joint.value_labels))
+    classes = engine.Grouping(
+        at["at"].to_numpy().astype(np.int64), labels, np.ones(labels.height, dtype=bool)
+    )
+    table, _ = joint.regrouped(classes, engine.Grouping.none(joint.value_labels))
     telling = (table.value_original < naive * table.original.sum())[table.values]
     ours = telling & (table.original > 0) & (table.original == table.class_original[table.owners])
     theirs = telling & (table.released > 0) & (table.released == table.class_released[table.owners])

@@ -22,8 +22,6 @@ from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, refuse_nobody
 from discreet.risk.k_anonymity import key_caveats
@@ -121,7 +119,7 @@ def individual(
     employer_weight: ColumnName | None = None,
     threshold: Annotated[float, Share()] = 0.1,
     target_share: Annotated[float, Share(above=True)] | None = None,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
 ) -> Measure:
     """How likely is each person of a survey to be found, given how many people the weights say are like them?
 
@@ -226,7 +224,7 @@ def individual(
         employer=employer if employer_weight else None,
         employer_weight=employer_weight,
     )
-    classes = class_risks(cells, list(key_names(keys)), missing)
+    classes = class_risks(cells, list(engine.key_names(keys)), missing)
     records = int(classes["records"].sum())
     expected = float(classes.select(pl.col("records").dot("risk")).item())
     above = int(classes.filter(pl.col("risk") > threshold)["records"].sum())
@@ -239,7 +237,7 @@ def individual(
         "share_above_threshold": above / records,
         **_target(classes, target_share),
     }
-    names = list(key_names(keys))
+    names = list(engine.key_names(keys))
     cells = cells.join(classes.drop("records"), on=names, how="left", nulls_equal=True)
     cells, of_households = _households(cells, household)
     levels: TwoLevel | None = None
@@ -296,7 +294,7 @@ def individual(
 def _cells(
     data: Microdata,
     keys: Sequence[str],
-    missing: Missing,
+    missing: engine.Missing,
     *,
     weight: str,
     household: str | None,
@@ -310,7 +308,7 @@ def _cells(
     if employer_weight:
         outer = nw.col("v").cast(nw.Float64)
         sums += [outer.min().alias("v_low"), outer.max().alias("v_high")]
-    by = [*key_names(keys), *(name for name, column in units.items() if column)]
+    by = [*engine.key_names(keys), *(name for name, column in units.items() if column)]
     rows = engine.weighted_rows(data, keys, missing, weight, extra)
     cells = engine.collect(rows.group_by(*by).agg(*sums))
     refuse_nobody(cells, "Use missing='category' or 'wildcard'")
@@ -371,12 +369,12 @@ def _households(cells: pl.DataFrame, household: str | None) -> tuple[pl.DataFram
 def _records(
     data: Microdata,
     keys: Sequence[str],
-    missing: Missing,
+    missing: engine.Missing,
     cells: pl.DataFrame,
     units: dict[str, str | None],
 ) -> Any:
     """Carry the risks back to the records, joined by the keys and by the units that are not keys already."""
-    names = list(key_names(keys))
+    names = list(engine.key_names(keys))
     by = list(keys)
     for name, column in units.items():
         if column and name in cells.columns and column not in by:

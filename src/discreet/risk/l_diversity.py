@@ -18,7 +18,6 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown, type_name
-from discreet.engine import ClassCounts, Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
@@ -93,7 +92,7 @@ def l_diversity(
     groups: Annotated[int, AtLeast(1)] | Annotated[Sequence[float], Public()] | None = None,
     tolerance: Annotated[float, Above(0)] | None = None,
     threshold: Annotated[float, AtLeast(1)] = 2,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
 ) -> Measure:
     """How many different sensitive values stand behind one combination of key values?
 
@@ -226,7 +225,9 @@ def _summary(column: str, table: pl.DataFrame, threshold: float) -> dict[str, An
     }
 
 
-def _sparse_diversity(counts: ClassCounts, kind: Kind, c: float, tolerance: float | None) -> pl.DataFrame:
+def _sparse_diversity(
+    counts: engine.ClassCounts, kind: Kind, c: float, tolerance: float | None
+) -> pl.DataFrame:
     """Compute l from the sparse counts, after joining values that are within the tolerance of one another."""
     owners, sizes = counts.owners, counts.sizes
     if tolerance is None:
@@ -262,7 +263,7 @@ def _recursive(
     return np.add.reduceat(holds.astype(np.int64), starts[:-1])
 
 
-def _within_tolerance(counts: ClassCounts, tolerance: float) -> np.ndarray:
+def _within_tolerance(counts: engine.ClassCounts, tolerance: float) -> np.ndarray:
     from discreet.risk.l_diversity_kernels import greedy_groups
 
     values = counts.values.cast(pl.Float64).to_numpy()[counts.codes]

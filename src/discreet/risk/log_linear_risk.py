@@ -20,7 +20,6 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
 from discreet.formula import parsed
 from discreet.microdata import Microdata
 from discreet.numerics.codes import CodedColumns
@@ -390,7 +389,7 @@ def _way(sample: CodedSample, fitted: Fitted) -> pl.DataFrame:
 
 
 def _records(
-    data: Microdata, keys: Sequence[str], missing: Missing, sample: CodedSample, fitted: Fitted
+    data: Microdata, keys: Sequence[str], missing: engine.Missing, sample: CodedSample, fitted: Fitted
 ) -> object:
     """Carry the risk of every class back to its records, by the order in which the classes were coded."""
     table = engine.class_table(data, keys, missing).drop("class_size")

@@ -22,9 +22,6 @@ from discreet.core.errors import need_names
 from discreet.core.progress import track
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
-from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import Partition
 from discreet.risk.k_anonymity import key_caveats
@@ -235,14 +232,14 @@ class _Attack:
 
 
 def _people(
-    data: Microdata, keys: Sequence[str], missing: Missing, classes: pl.DataFrame
+    data: Microdata, keys: Sequence[str], missing: engine.Missing, classes: pl.DataFrame
 ) -> pl.DataFrame | None:
     """Say who has which combination, where the file says whose its records are: tables then count people."""
     unit = engine.counted_unit(data)
     if unit is None:
         return None
-    pairs = unit_pairs(data, keys, engine.keyed_rows(data, keys, missing, {"u": unit}))
-    names = list(key_names(keys))
+    pairs = engine.unit_pairs(data, keys, engine.keyed_rows(data, keys, missing, {"u": unit}))
+    names = list(engine.key_names(keys))
     rows = classes.select(names).with_row_index("row")
     return pairs.join(rows, on=names, how="left", nulls_equal=True).sort("row", "u")
 

@@ -20,7 +20,6 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError, load_extra, need_names
 from discreet.core.randomness import Seed, generator
-from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.search import nearest, ties_within
@@ -60,7 +59,7 @@ def true_originals(
                 "column that says who is who with ids='id', or use risk.neighbors for files that are not linked."
             )
         for data in (original, released):
-            if not has_row_order(data):
+            if not engine.has_row_order(data):
                 raise ParameterError(
                     f"Records in {engine.engine_name(data)} have no order, so rows cannot correspond. Name the column "
                     "that says who is who with ids='id'."

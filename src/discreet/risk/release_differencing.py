@@ -29,8 +29,6 @@ from discreet.core.errors import (
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
-from discreet.engine import Missing
-from discreet.engine.comparable import comparable_keys
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import Partition
@@ -195,7 +193,7 @@ def differencing(
 class _Question:
     keys: tuple[str, ...]
     k: int
-    missing: Missing
+    missing: engine.Missing
 
 
 @dataclass(frozen=True)
@@ -444,15 +442,17 @@ def compatible_classes(
         name = f"k{i}"
         if key in recoding:
             relation = _relation(left[name], right[name], key, recoding[key])
-            left, relation = comparable_keys(left, relation, name, key, ("previous release", "recoding"))
-            right, relation = comparable_keys(
+            left, relation = engine.comparable_keys(
+                left, relation, name, key, ("previous release", "recoding")
+            )
+            right, relation = engine.comparable_keys(
                 right, relation.rename({name: "from", "to": name}), name, key, ("next release", "recoding")
             )
             pairs = relation.select(pl.col("from").alias(name), pl.col(name).alias(f"{name}_next")).unique()
             left = left.join(pairs, on=name, nulls_equal=True)
             on.append(f"{name}_next")
         else:
-            left, right = comparable_keys(left, right, name, key, ("previous release", "next release"))
+            left, right = engine.comparable_keys(left, right, name, key, ("previous release", "next release"))
             on.append(name)
     joined = left.join(right, left_on=on, right_on=[f"k{i}" for i in range(len(keys))], nulls_equal=True)
     joined = joined.select("a", "b").unique().sort("a", "b")

@@ -22,9 +22,7 @@ from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
 from discreet.core.results import Measure, Release, Step
 from discreet.core.wording import named, percent
-from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
-from discreet.engine.classes import key_names
-from discreet.engine.comparable import comparable, must_be_released
+from discreet.engine.comparable import comparable
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, files_alike, grid_words, stated_precision
@@ -235,15 +233,15 @@ def remove_replicated_uniques(
     """
     started = time.perf_counter()
     keys = engine.resolve_keys(original, keys)
-    must_be_released(released, keys, "key")
+    engine.must_be_released(released, keys, "key")
     engine.overview(released, keys)
     check_precision(precision, original.columns)
-    shared = shared_classes(original, released, keys, precision=precision)
-    joint = overlapping(key_counts(shared), keys)
+    shared = engine.shared_classes(original, released, keys, precision=precision)
+    joint = overlapping(engine.key_counts(shared), keys)
     known = joint.original == 1 if rule == "replicated" else joint.original > 0
     gone = np.flatnonzero((joint.released == 1) & known)
     doomed = shared.released.members.filter(pl.col("q").is_in(pl.Series(gone, dtype=pl.Int64).implode()))
-    frame = without_classes(released, keys, doomed) if len(gone) else released.frame
+    frame = engine.without_classes(released, keys, doomed) if len(gone) else released.frame
     step = Step(
         treatment="remove-replicated-uniques",
         parameters={
@@ -283,7 +281,7 @@ def not_counted(missing_keys: bool | Sequence[str], keys: Sequence[str]) -> tupl
 def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -> Any:
     """Say of every record whether it is alone, whether the other file has its keys, and whether both are."""
     shared = files.links[0]
-    joint, position = coarsened(key_counts(shared), files.keys, (), files.classes)
+    joint, position = coarsened(engine.key_counts(shared), files.keys, (), files.classes)
     side = shared.original if which == "original" else shared.released
     ours, theirs = (
         (joint.original, joint.released) if which == "original" else (joint.released, joint.original)
@@ -374,7 +372,7 @@ def replicated_special_uniques(
     1.0
     """
     keys = engine.resolve_keys(original, keys)
-    must_be_released(released, keys, "key")
+    engine.must_be_released(released, keys, "key")
     size = checked_size(max_size, len(keys))
     original, released, agreed = files_alike(original, released, keys, precision)
     ours, theirs = coded_keys(original, keys, "category"), coded_keys(released, keys, "category")
@@ -446,7 +444,7 @@ def _one_coding(
 ) -> tuple[tuple[pl.DataFrame, pl.DataFrame], list[str]]:
     """Number the values of both files together, missing as a value, so that equal ones have equal numbers."""
     left, right, notes = {}, {}, []
-    for name, key in key_names(keys).items():
+    for name, key in engine.key_names(keys).items():
         both, said = comparable(ours.table[name], theirs.table[name], key)
         numbers = both.rank("dense").cast(pl.Int64).fill_null(0)
         left[name], right[name] = numbers[: ours.table.height], numbers[ours.table.height :]

@@ -19,8 +19,6 @@ from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
 from discreet.risk import key_sets
 from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, Heads
@@ -98,7 +96,7 @@ def special_uniques(
     keys: ColumnNames | None = None,
     max_size: Annotated[int, AtLeast(1)] | None = None,
     sampling_fraction: Annotated[float, Share(above=True)] | None = None,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
     show_values: bool = False,
     progress: bool = True,
 ) -> Measure:
@@ -353,7 +351,7 @@ def _by_record(coded: key_sets.CodedKeys, scores: _Scores, keys: Sequence[str]) 
     shares = {f"contribution of {key}": scores.by_key[place] / scored for place, key in enumerate(keys)}
     return coded.table.with_columns(
         **{name: pl.Series(share).fill_nan(0.0) for name, share in shares.items()}, suda=scores.suda
-    ).select(*key_names(keys), "suda", *shares)
+    ).select(*engine.key_names(keys), "suda", *shares)
 
 
 def _meaning(figures: dict[str, Any], keys: int, heads: Heads) -> str:

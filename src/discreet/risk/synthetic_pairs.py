@@ -14,13 +14,6 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
 from discreet.core.wording import named, percent
-from discreet.engine.attribution_counts import (
-    JointCounts,
-    SharedClasses,
-    joint_counts,
-    key_counts,
-    shared_classes,
-)
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
@@ -83,10 +76,11 @@ class PairedFiles:
         return cls(original, tuple(copies), tuple(keys), classes, weight, tuple(notes), precision)
 
     @cached_property
-    def links(self) -> list[SharedClasses]:
+    def links(self) -> list[engine.SharedClasses]:
         """The classes of the original and of each copy, numbered alike."""
         return [
-            shared_classes(self.original, copy, self.keys, precision=self.precision) for copy in self.copies
+            engine.shared_classes(self.original, copy, self.keys, precision=self.precision)
+            for copy in self.copies
         ]
 
     @property
@@ -95,20 +89,20 @@ class PairedFiles:
         return {name: grid.words for link in self.links for name, grid in link.grids.items()}
 
     @cached_property
-    def key_cells(self) -> list[JointCounts]:
+    def key_cells(self) -> list[engine.JointCounts]:
         """The counts of the (grouped) key combinations of the original and each copy."""
-        counted = [coarsened(key_counts(link), self.keys, (), self.classes)[0] for link in self.links]
+        counted = [coarsened(engine.key_counts(link), self.keys, (), self.classes)[0] for link in self.links]
         return [overlapping(joint, self.keys) for joint in counted]
 
-    def exact(self, target: str, copy: int = 0) -> JointCounts:
+    def exact(self, target: str, copy: int = 0) -> engine.JointCounts:
         """Count keys by one target as the values stand in the files."""
-        return joint_counts(self.links[copy], (target,), self.weight)
+        return engine.joint_counts(self.links[copy], (target,), self.weight)
 
-    def cells(self, target: str, copy: int = 0) -> tuple[JointCounts, Integers]:
+    def cells(self, target: str, copy: int = 0) -> tuple[engine.JointCounts, Integers]:
         """Count keys by one target in the groups; also say where each exact cell went."""
         return self.grouped(self.exact(target, copy), target)
 
-    def grouped(self, exact: JointCounts, target: str) -> tuple[JointCounts, Integers]:
+    def grouped(self, exact: engine.JointCounts, target: str) -> tuple[engine.JointCounts, Integers]:
         """Put exact cells into the groups."""
         if not any(column in self.classes for column in (*self.keys, target)):
             return exact, np.arange(len(exact.owners))

@@ -17,8 +17,6 @@ from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
-from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
 from discreet.risk.k_anonymity import key_caveats, records_almost_alone, records_below
@@ -72,7 +70,7 @@ def uniqueness(
     *,
     keys: ColumnNames | None = None,
     population: Microdata | None = None,
-    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
+    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
     population_size: Annotated[int, AtLeast(1)] | None = None,
     method: Method = "bayes",
     missing: Partition = "category",
@@ -182,7 +180,7 @@ def uniqueness(
 
 
 def _counted_rfue(
-    classes: EquivalenceClasses, population: Microdata, recoding: Recoding | None
+    classes: EquivalenceClasses, population: Microdata, recoding: engine.Recoding | None
 ) -> float | None:
     matched = engine.matched_classes(
         classes.data, population, classes.keys, classes.missing, recoding=recoding
@@ -372,7 +370,7 @@ def key_contributions(
     )
 
 
-def _sets(data: Microdata, keys: Sequence[str], max_size: int, missing: Missing) -> pl.DataFrame:
+def _sets(data: Microdata, keys: Sequence[str], max_size: int, missing: engine.Missing) -> pl.DataFrame:
     sizes = sorted({*range(1, max_size + 1), len(keys)})
     rows = [
         {"keys": ", ".join(chosen), "size": size, **_facts(data, chosen, missing)}
@@ -382,7 +380,7 @@ def _sets(data: Microdata, keys: Sequence[str], max_size: int, missing: Missing)
     return pl.DataFrame(rows).sort(["size", "distinction"], descending=[False, True])
 
 
-def _facts(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, Any]:
+def _facts(data: Microdata, keys: Sequence[str], missing: engine.Missing) -> dict[str, Any]:
     """Describe one set of keys by its class sizes."""
     spectrum = engine.size_spectrum(data, keys, missing)
     records, classes = int(spectrum["records"].sum()), int(spectrum["classes"].sum())

@@ -20,8 +20,6 @@ from discreet.core.charts import Bars, finite, part_shown, row_bars, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
-from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses
 from discreet.risk.k_anonymity import key_caveats
@@ -79,7 +77,7 @@ def unsafe_combinations(
     keys: ColumnNames | None = None,
     max_size: Annotated[int, AtLeast(1)] = 3,
     threshold: Annotated[int, AtLeast(2)] = 3,
-    missing: Missing = "category",
+    missing: engine.Missing = "category",
     show_values: bool = False,
     progress: bool = True,
 ) -> Measure:
@@ -277,10 +275,10 @@ def _counted(coded: CodedKeys, chosen: KeySet, *, wild: bool) -> tuple[Integers,
     table = by.group_by(names, maintain_order=True).agg(pl.col("records").sum(), pl.col("row"))
     lengths = table["row"].list.len().to_numpy()
     if coded.holders is None:
-        sizes = neighborhood_sizes(table.drop("row"), names).to_numpy()
+        sizes = engine.neighborhood_sizes(table.drop("row"), names).to_numpy()
     else:
         who = coded.table.select(names)[coded.holders[0]].with_columns(u=coded.holders[1])
-        sizes = neighborhood_units(table.select(names), who, names).to_numpy()
+        sizes = engine.neighborhood_units(table.select(names), who, names).to_numpy()
     # Of whom nothing is known on these keys has no combination of its own, safe or unsafe.
     unknown = table.select(pl.all_horizontal(pl.col(names).is_null())).to_series().to_numpy()
     sizes = np.where(unknown, np.iinfo(np.int64).max, sizes)

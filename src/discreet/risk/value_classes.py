@@ -17,8 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.engine.attribution_counts import Grouping, JointCounts
-from discreet.engine.comparable import as_text, distinct_values, must_be_released
+from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
 
 Strategy = Literal["equal_frequency", "equal_length"]
@@ -60,13 +59,13 @@ class Classes:
             pl.when(pl.Series(missing))
             .then(None)
             .when(pl.Series(alone))
-            .then(as_text(numbers))
+            .then(engine.as_text(numbers))
             .otherwise(classes)
         ).to_series()
         return classes, missing | alone | (position != _OUTSIDE)
 
     def _labelled(self, values: pl.Series, column: str) -> pl.Series:
-        text = as_text(values)
+        text = engine.as_text(values)
         known = pl.Series(list(self.labels.values()))
         mapped = text.replace_strict(dict(self.labels), default=None, return_dtype=pl.String)
         named = pl.select(
@@ -178,7 +177,7 @@ def source_values(column: str, original: Microdata, releases: Sequence[Microdata
     files = {"original": [original], "released": list(releases), "pooled": [original, *releases]}[source]
     parts = []
     for data in files:
-        must_be_released(data, [column], "column")
+        engine.must_be_released(data, [column], "column")
         values = engine.collect(data, [column])[column]
         numbers = values.cast(pl.Float64, strict=False)
         if values.dtype == pl.Boolean or (numbers.is_null() & values.is_not_null()).any():
@@ -194,18 +193,18 @@ def source_values(column: str, original: Microdata, releases: Sequence[Microdata
 
 
 def coarsened(
-    joint: JointCounts,
+    joint: engine.JointCounts,
     keys: Sequence[str],
     targets: Sequence[str],
     classes: Mapping[str, Classes],
-) -> tuple[JointCounts, Integers]:
+) -> tuple[engine.JointCounts, Integers]:
     """Put the cells of two files into the classes of their columns; also say where each cell went."""
     return joint.regrouped(
         _put(joint.class_labels, "k", keys, classes), _put(joint.value_labels, "s", targets, classes)
     )
 
 
-def overlapping(joint: JointCounts, keys: Sequence[str]) -> JointCounts:
+def overlapping(joint: engine.JointCounts, keys: Sequence[str]) -> engine.JointCounts:
     """Refuse keys that are coded differently in the two files: they would wrongly give "no match".
 
     Decimal numbers may well differ everywhere without being coded differently; they get a note.
@@ -235,10 +234,10 @@ def overlapping(joint: JointCounts, keys: Sequence[str]) -> JointCounts:
 
 def _put(
     labels: pl.DataFrame, letter: str, columns: Sequence[str], classes: Mapping[str, Classes]
-) -> Grouping:
+) -> engine.Grouping:
     named = [(f"{letter}{i}", column) for i, column in enumerate(columns)]
     if not any(column in classes for column in columns):
-        return Grouping.none(labels)
+        return engine.Grouping.none(labels)
     inside = np.ones(labels.height, dtype=bool)
     combined = np.zeros(labels.height, dtype=np.int64)
     new: dict[str, pl.Series] = {}
@@ -251,7 +250,7 @@ def _put(
         combined = np.unique(combined * len(values) + codes, return_inverse=True)[1]
         new[name] = series
     _, first, position = np.unique(combined, return_index=True, return_inverse=True)
-    return Grouping(position.astype(np.int64), pl.DataFrame(new)[first], inside[first])
+    return engine.Grouping(position.astype(np.int64), pl.DataFrame(new)[first], inside[first])
 
 
 def _given_edges(column: str, spec: Any) -> tuple[float, ...]:

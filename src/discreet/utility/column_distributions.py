@@ -20,7 +20,6 @@ from discreet import engine
 from discreet.core.arrays import Floats, Words
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import percent
-from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 
 
@@ -145,13 +144,13 @@ def sample_pair(
     ours, theirs = fine or (
         _tallied(data, column, weight) for data, weight in zip(files, weights, strict=True)
     )
-    kind, dtype, notes = compared_as(column, ours["s"], theirs["s"], category=category)
+    kind, dtype, notes = engine.compared_as(column, ours["s"], theirs["s"], category=category)
     if fine:
         notes = (*notes, _IN_INTERVALS.format(column=column, count=INTERVALS, off=percent(1 / INTERVALS)))
     temporal = dtype not in (pl.Float64, pl.String)
-    parts = [table.with_columns(s=brought_to(table["s"], dtype)) for table in (ours, theirs)]
+    parts = [table.with_columns(s=engine.brought_to(table["s"], dtype)) for table in (ours, theirs)]
     if kind == "number":
-        known, other = (_sample(physical(table["s"]), table) for table in parts)
+        known, other = (_sample(engine.physical(table["s"]), table) for table in parts)
         return SamplePair(column, kind, known, other, temporal=temporal, notes=notes)
     levels = sorted({level for table in parts for level in table["s"].to_list() if level is not None})
     place = dict(zip(levels, range(len(levels)), strict=True))

@@ -18,7 +18,6 @@ from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, weights_of
 
@@ -276,7 +275,7 @@ def _samples(
 ) -> list[tuple[Floats, Floats]]:
     wanted = [[*columns, *([weight] if weight and weight not in columns else [])] for weight in weights]
     frames = [engine.collect(data, names) for data, names in zip((original, released), wanted, strict=True)]
-    kinds = [compared_as(name, frames[0][name], frames[1][name]) for name in columns]
+    kinds = [engine.compared_as(name, frames[0][name], frames[1][name]) for name in columns]
     for name, (kind, _, _) in zip(columns, kinds, strict=True):
         if kind != "number":
             raise ColumnError(
@@ -286,7 +285,7 @@ def _samples(
     for frame, weight, what in zip(frames, weights, ("original", "release"), strict=True):
         points = np.column_stack(
             [
-                physical(brought_to(frame[name], dtype))
+                engine.physical(engine.brought_to(frame[name], dtype))
                 for name, (_, dtype, _) in zip(columns, kinds, strict=True)
             ]
         )

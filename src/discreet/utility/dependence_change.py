@@ -19,8 +19,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine.grouping import Cutting, brought_to, physical
-from discreet.engine.shared_tables import SharedTables, shared_tables
+from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility import associations
@@ -251,7 +250,9 @@ def dependence(
     found = []
     for copy in copies:
         weights, said = weights_of(original, copy, weight)
-        shared = shared_tables(original, copy, compared.names, Cutting(), categorical=coded, weights=weights)
+        shared = shared_tables(
+            original, copy, compared.names, engine.Cutting(), categorical=coded, weights=weights
+        )
         kept, left_out = _kept(shared, max_levels)
         gaps = _gaps_added(shared, kept)
         notes |= dict.fromkeys([*said, *left_out, *([_gaps_in_words(gaps)] if gaps else [])])
@@ -296,7 +297,7 @@ def dependence(
     )
 
 
-def _kept(shared: SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
+def _kept(shared: engine.SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
     kept, many, constant = [], [], []
     for name, groups in shared.groups.items():
         if groups.size < 2:
@@ -317,7 +318,7 @@ def _kept(shared: SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
     return kept, notes
 
 
-def _gaps_added(shared: SharedTables, kept: Sequence[str]) -> frozenset[str]:
+def _gaps_added(shared: engine.SharedTables, kept: Sequence[str]) -> frozenset[str]:
     """Name the categories that have more gaps after than before, beyond chance: there a gap is no value of its own."""
     words = [name for name in kept if shared.groups[name].kind == "category" and shared.groups[name].missing]
     if not words:
@@ -338,7 +339,7 @@ def _gaps_in_words(names: frozenset[str]) -> str:
 
 
 def _pairs(
-    shared: SharedTables, kept: Sequence[str], correlation: Correlation, gaps: frozenset[str]
+    shared: engine.SharedTables, kept: Sequence[str], correlation: Correlation, gaps: frozenset[str]
 ) -> pl.DataFrame:
     """Measure all pairs in both files; where the release added ``gaps``, among the known values."""
     numbers = [name for name in kept if shared.groups[name].kind == "number"]
@@ -360,7 +361,10 @@ def _pairs(
         if held is None or not numbers:
             continue
         table = pl.DataFrame(
-            {name: physical(brought_to(held[name], shared.groups[name].dtype)) for name in numbers}
+            {
+                name: engine.physical(engine.brought_to(held[name], shared.groups[name].dtype))
+                for name in numbers
+            }
         ).fill_nan(None)
         known = table.select(pl.all().is_not_null()).to_numpy().astype(np.float32)
         both = known.T @ known

@@ -18,7 +18,6 @@ from discreet.core.errors import ParameterError, need_names
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
-from discreet.engine.grouping import Cutting
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.codes import CodedColumns
@@ -244,7 +243,7 @@ def counted_differences(
         for name in columns
         if name not in breaks and any(data.schema[name].is_numeric() for data in (original, released))
     ]
-    cutting = Cutting(groups=bins, breaks=breaks, special=special)
+    cutting = engine.Cutting(groups=bins, breaks=breaks, special=special)
     shared = shared_tables(original, released, columns, cutting, categorical=coded)
     sizes = [file.size[0] for file in (shared.original, shared.released)]
     tables = [(group, one, other) for one, other in combinations(names, 2)]

@@ -12,9 +12,6 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags
 from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
-from discreet.engine.comparable import as_text, plain_text
-from discreet.engine.frames import has_row_order
-from discreet.engine.precision import stored_alike
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import compared_columns
 
@@ -104,7 +101,7 @@ def link(
     if ids is not None:
         return _by_ids(names, dropped, ours, theirs, ids=ids, aligned=aligned)
     notes: list[str] = []
-    ordered = has_row_order(original) and has_row_order(released)
+    ordered = engine.has_row_order(original) and engine.has_row_order(released)
     if aligned and not ordered:
         raise ParameterError(
             "aligned=True needs files whose records stand in an order; those of a database have none. Name a column "
@@ -127,7 +124,7 @@ def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
     Numbers that differ only because another program wrote them (fifteen digits, single precision) are the same.
     """
     if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
-        ours, theirs = stored_alike(ours, theirs)
+        ours, theirs = engine.stored_alike(ours, theirs)
     return equal_cells(ours, theirs)
 
 
@@ -138,7 +135,8 @@ def equal_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
     elif ours.dtype == theirs.dtype and not isinstance(ours.dtype, pl.Enum | pl.Categorical):
         pair = pl.DataFrame({"a": ours, "b": theirs})
     else:
-        pair = pl.DataFrame({"a": as_text(plain_text(ours)), "b": as_text(plain_text(theirs))})
+        texts = [engine.as_text(engine.plain_text(values)) for values in (ours, theirs)]
+        pair = pl.DataFrame({"a": texts[0], "b": texts[1]})
     same: Flags = pair.select(pl.col("a").eq_missing(pl.col("b"))).to_series().to_numpy()
     return same
 
@@ -178,7 +176,7 @@ def _by_ids(
             )
     if aligned is False:
         raise ParameterError("ids links the records, and aligned=False says they cannot be linked. Give one.")
-    left, right = as_text(plain_text(ours[ids])), as_text(plain_text(theirs[ids]))
+    left, right = engine.as_text(engine.plain_text(ours[ids])), engine.as_text(engine.plain_text(theirs[ids]))
     place = pl.DataFrame({"id": right}).with_row_index("row")
     found = pl.DataFrame({"id": left}).join(place, on="id", how="left", maintain_order="left")["row"]
     if found.null_count() == len(found):

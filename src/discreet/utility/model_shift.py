@@ -18,7 +18,6 @@ from discreet.core.errors import InputError, need_names
 from discreet.core.randomness import Seed, generator, some_rows
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked
 
@@ -444,7 +443,7 @@ def design(
     notes += said
     if not classes and groups is not None:
         known = [goal[~np.isnan(goal)] for goal in goals]
-        breaks = pooled_breaks([(known[0], None), (known[1], None)], Cutting(groups))
+        breaks = engine.pooled_breaks([(known[0], None), (known[1], None)], engine.Cutting(groups))
         goals = [np.where(np.isnan(goal), np.nan, np.searchsorted(breaks, goal, "left")) for goal in goals]
         classes = tuple(str(group) for group in range(len(breaks) + 1))
     keep = [~np.isnan(goal) for goal in goals]
@@ -475,10 +474,10 @@ def _coded(
     name: str, frames: Sequence[pl.DataFrame], category: bool
 ) -> tuple[list[Floats], tuple[str, ...], tuple[str, ...]]:
     """Code one column of both files: numbers as they are, categories by their place; and the levels of a category."""
-    kind, dtype, notes = compared_as(name, frames[0][name], frames[1][name], category=category)
-    parts = [brought_to(frame[name], dtype) for frame in frames]
+    kind, dtype, notes = engine.compared_as(name, frames[0][name], frames[1][name], category=category)
+    parts = [engine.brought_to(frame[name], dtype) for frame in frames]
     if kind == "number":
-        return [physical(part) for part in parts], (), notes
+        return [engine.physical(part) for part in parts], (), notes
     levels = sorted({level for part in parts for level in part.unique().to_list() if level is not None})
     place = pl.Enum(levels)
     coded = [

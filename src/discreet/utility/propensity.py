@@ -20,7 +20,6 @@ from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWors
 from discreet.core.randomness import Seed
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import compared_columns, listed_files
 from discreet.utility.propensity_design import Stack, stack
@@ -417,7 +416,7 @@ def _learner(model: Model, interactions: int, squares: bool, options: dict[str, 
 
 
 def _must_be_linked(original: Microdata, copies: Sequence[Microdata], ready: Sequence[Prepared]) -> None:
-    ordered = all(has_row_order(data) for data in (original, *copies))
+    ordered = all(engine.has_row_order(data) for data in (original, *copies))
     if not ordered or any(each.stacked.share != 0.5 for each in ready):
         raise ParameterError(
             "aligned=True says that record i of the release is record i of the original, so both need the same number "

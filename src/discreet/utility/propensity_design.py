@@ -16,7 +16,6 @@ from discreet import engine
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.core.errors import ColumnError, InputError, ParameterError, need_names
 from discreet.engine.comparable import comparable, distinct_values
-from discreet.engine.precision import stored_alike
 from discreet.microdata import Microdata
 
 _WORTH_GROUPING = 0.5
@@ -197,7 +196,7 @@ def _one_type(ours: pl.Series, theirs: pl.Series, name: str) -> tuple[pl.Series,
         return pl.concat([part.cast(pl.Categorical).rename("v") for part in (ours, theirs)]), []
     if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
         # A tree must not tell files apart by the last digit that another program wrote.
-        ours, theirs = stored_alike(ours, theirs)
+        ours, theirs = engine.stored_alike(ours, theirs)
     return comparable(ours, theirs, name)
 
 

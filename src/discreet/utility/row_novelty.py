@@ -21,7 +21,6 @@ from discreet.core.findings import Beside, Finding, OfReleases, OfReleaseStudy, 
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
-from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_records
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
 from discreet.pairs.side_by_side import (
@@ -69,7 +68,7 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
     others = [released, *([] if holdout is None else [holdout])]
     for data in (original, *others):
         engine.overview(data, ())
-    counted = equal_records(original, others, RecordDigests.of(original, columns, agreed.grids))
+    counted = engine.equal_records(original, others, engine.RecordDigests.of(original, columns, agreed.grids))
     exactly = settings.get("tolerance") == 0
     figures = _counted_figures(counted, exactly=exactly)
     return Measure(
@@ -96,7 +95,7 @@ _SURE = 0.01
 _IN_MEMORY_ONLY = ("tolerance", "tolerances", "scale")
 
 
-def _counted_figures(counted: EqualRecords, *, exactly: bool) -> dict[str, Any]:
+def _counted_figures(counted: engine.EqualRecords, *, exactly: bool) -> dict[str, Any]:
     made = counted.others[0]
     # A pair of people is one match of a newcomer for every two records of the file.
     seen = counted.pairs + sum(unused.onto_single for unused in counted.others[1:])
@@ -141,7 +140,7 @@ def beyond_chance(people: int, seen: int, times: float, of: int) -> float:
     return float(min(max(people - times * seen, 0.0) / of, 1.0))
 
 
-def _counted_in_words(figures: Mapping[str, Any], counted: EqualRecords) -> str:
+def _counted_in_words(figures: Mapping[str, Any], counted: engine.EqualRecords) -> str:
     made = counted.others[0]
     text = f"{percent(figures['new_share_exact'])} of {made.records:,} released records equal no real one"
     if figures["new_share_holdout"] is not None:

@@ -16,7 +16,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine.grouping import Closed, Cutting, Style
+from discreet.engine.grouping import Closed, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
@@ -352,7 +352,7 @@ def tabular(
     compared = compared_columns(original, copies[0], columns, without=[weight])
     if columns is not None:
         compared = compared_columns(original, copies[0], [*compared.names, *levels])
-    cutting = Cutting(groups, style, closed, breaks, _special(original, compared.names, special_codes))
+    cutting = engine.Cutting(groups, style, closed, breaks, _special(original, compared.names, special_codes))
     for what, named in (("breaks", breaks), ("special_codes", special_codes)):
         for name in named or {}:
             if name not in compared.names:

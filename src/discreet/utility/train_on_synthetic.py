@@ -18,7 +18,6 @@ from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import listed_files
 
@@ -276,7 +275,7 @@ def _task(values: pl.Series, task: str) -> Task:
 def _outcomes(frames: Sequence[pl.DataFrame], target: str, kind: Task) -> tuple[list[Any], int]:
     if kind == "regression":
         return [frame[target].cast(pl.Float64).to_numpy() for frame in frames], 0
-    texts = [as_text(plain_text(frame[target])) for frame in frames]
+    texts = [engine.as_text(engine.plain_text(frame[target])) for frame in frames]
     levels = pl.concat(texts).unique().sort()
     # The classes of the original come first, so that "two classes" does not hang on what a copy invented.
     known = texts[0].unique().sort()
@@ -303,7 +302,7 @@ def _coded(
                 for part in parts
             ]
         else:
-            texts = [as_text(plain_text(part)).fill_null("\x00missing") for part in parts]
+            texts = [engine.as_text(engine.plain_text(part)).fill_null("\x00missing") for part in parts]
             every = pl.concat(texts).unique().sort().to_list()
             place = {level: float(at) for at, level in enumerate(every)}
             values = [text.replace_strict(place, return_dtype=pl.Float64).to_numpy() for text in texts]

@@ -17,7 +17,6 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
@@ -191,10 +190,12 @@ class _Rows:
         codes: tuple[list[Any], list[Any]] = ([], [])
         distances = []
         for name in names:
-            kind, dtype, _ = compared_as(name, frames[0][name], frames[1][name], category=name in coded)
-            parts = [brought_to(frame[name], dtype) for frame in frames]
+            kind, dtype, _ = engine.compared_as(
+                name, frames[0][name], frames[1][name], category=name in coded
+            )
+            parts = [engine.brought_to(frame[name], dtype) for frame in frames]
             if kind == "number":
-                self._add_number(name, [physical(part) for part in parts], numbers)
+                self._add_number(name, [engine.physical(part) for part in parts], numbers)
                 continue
             levels = pl.concat([part.rename("v") for part in parts]).unique().sort(nulls_last=True)
             place = {level: at for at, level in enumerate(levels.to_list())}
