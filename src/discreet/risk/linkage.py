@@ -26,14 +26,7 @@ from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points
-from discreet.pairs.side_by_side import (
-    check_categorical,
-    column_caveats,
-    compared_columns,
-    placed,
-    precise_alike,
-    tables_of,
-)
+from discreet.pairs import side_by_side as pairs
 from discreet.risk import record_links
 from discreet.risk.equivalence_classes import records_only
 
@@ -241,14 +234,14 @@ def linkage(
     """
     if columns is None and original.roles.keys:
         columns = original.roles.keys
-    compared = compared_columns(original, released, columns, without=[ids])
+    compared = pairs.compared_columns(original, released, columns, without=[ids])
     names = tuple(name for name in compared.names if name != ids)
     if not names:
         raise ParameterError("Nothing is left to compare beside the column that links the files.")
-    ours, theirs = tables_of([original, released], names)
+    ours, theirs = pairs.tables_of([original, released], names)
     truth = record_links.true_originals(original, released, ids, ours.height, theirs.height)
     files = record_links.LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
-    codes = check_categorical(names, categorical)
+    codes = pairs.check_categorical(names, categorical)
     about: dict[str, Any] = {"method": method, "columns": list(names), "ids": ids}
     if method in ("interval", "rank", "robust"):
         half = WIDTHS[method] if width is None else width
@@ -264,15 +257,17 @@ def linkage(
     about["categorical"] = list(codes)
     if method == "probabilistic":
         # The other methods ask how far values are apart; this one asks whether they agree.
-        (ours, theirs), agreed = precise_alike([ours, theirs], categorical=codes)
+        (ours, theirs), agreed = pairs.precise_alike([ours, theirs], categorical=codes)
         files = replace(files, ours=ours, theirs=theirs)
         about["precision"] = agreed.parameters
         return _probabilistic_measure(
             files, codes, blocking=tuple(blocking), threshold=threshold, seed=seed, about=about
         )
-    space, (points, queries) = placed((ours, theirs), distance=distance, categorical=codes, missing=missing)
+    space, (points, queries) = pairs.placed(
+        (ours, theirs), distance=distance, categorical=codes, missing=missing
+    )
     about |= {"distance": distance, "missing": missing}
-    caveats = [*records_only(original), *column_caveats(space, (ours, theirs), names)]
+    caveats = [*records_only(original), *pairs.column_caveats(space, (ours, theirs), names)]
     if method == "assignment":
         table, how = record_links.cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
         about["solver"] = how

@@ -27,14 +27,7 @@ from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import Distance, MixedSpace, Points
-from discreet.pairs.side_by_side import (
-    Tolerances,
-    column_caveats,
-    placed,
-    plain_rows,
-    side_by_side,
-    stated_precision,
-)
+from discreet.pairs import side_by_side as pairs
 from discreet.risk.copy_counts import CloserShare, closer_to_original
 from discreet.risk.equivalence_classes import records_only
 from discreet.risk.identifiability import Identified, identified, identifying_space
@@ -80,8 +73,10 @@ def share_closer_than_holdout(
     precision: Setting = None,
 ) -> CloserShare:
     """Give the share of released records closer to the original than to the hold-out, by itself."""
-    files = side_by_side(original, released, holdout, columns, categorical=categorical, precision=precision)
-    space, points = placed(files.tables, distance=distance, categorical=files.categorical)
+    files = pairs.side_by_side(
+        original, released, holdout, columns, categorical=categorical, precision=precision
+    )
+    space, points = pairs.placed(files.tables, distance=distance, categorical=files.categorical)
     return closer_to_original(space, *points)
 
 
@@ -298,15 +293,15 @@ def neighbors(
     >>> round(close.figures["dcr_median"], 3), close.figures["identical_records"]
     (0.055, 1)
     """
-    compared, codes, tables, agreed = side_by_side(
+    compared, codes, tables, agreed = pairs.side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision
     )
     names = compared.names
     if tables[0].height < 2:
         raise ParameterError("The original has one record; neighbors need at least two.")
-    space, points = placed(tables, distance=distance, categorical=codes)
+    space, points = pairs.placed(tables, distance=distance, categorical=codes)
     close = _closeness(space, points, progress)
-    tolerances = Tolerances.of(tables[0], tables, codes, hit_tolerance)
+    tolerances = pairs.Tolerances.of(tables[0], tables, codes, hit_tolerance)
     hits = tolerances.hits(tables[0], tables[1])
     weighted, _ = identifying_space(tables[0], *tables[1:], categorical=codes)
     exposed = identified(weighted, tables[0], tables[1], progress=progress)
@@ -367,7 +362,7 @@ def neighbors(
             "distance": distance,
             "hit_tolerance": hit_tolerance,
             "holdout": holdout is not None,
-            "precision": stated_precision(precision, agreed.parameters),
+            "precision": pairs.stated_precision(precision, agreed.parameters),
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
@@ -429,8 +424,8 @@ def _ratio(distances: Floats) -> Floats:
 
 
 def _identical(ours: pl.DataFrame, theirs: pl.DataFrame) -> Flags:
-    known = plain_rows(ours).unique().with_columns(known=pl.lit(True))
-    rows = plain_rows(theirs)
+    known = pairs.plain_rows(ours).unique().with_columns(known=pl.lit(True))
+    rows = pairs.plain_rows(theirs)
     joined = rows.join(known, on=ours.columns, how="left", nulls_equal=True, maintain_order="left")
     return joined["known"].fill_null(False).to_numpy()
 
@@ -440,7 +435,7 @@ def _against_holdout(
     points: Sequence[Points],
     tables: Sequence[pl.DataFrame],
     *,
-    tolerances: Tolerances,
+    tolerances: pairs.Tolerances,
     weighted: MixedSpace,
     exposed: Identified,
     progress: bool,
@@ -501,5 +496,5 @@ def _caveats(
         "Averages hide the few: a release can be far from most people and copy some. Look at the smallest distances "
         "in detail['records'] too.",
         "Distances say nothing about what could be inferred from patterns; use the attribution measures for that.",
-        *column_caveats(space, tables, names),
+        *pairs.column_caveats(space, tables, names),
     ]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
@@ -102,11 +103,9 @@ def cheapest_pairs(
     order = generator(seed, "linkage", "assignment").permutation(len(points)).astype(np.int64)
     shuffled = points.take(order)
     if max(len(points), len(queries)) <= FULL_ASSIGNMENT:
-        from scipy.optimize import linear_sum_assignment
-
         costs = space.matrix(queries, shuffled)
         costs[~np.isfinite(costs)] = 1 + costs[np.isfinite(costs)].max(initial=0.0)
-        rows, partners = linear_sum_assignment(costs)
+        rows, partners = scipy.optimize.linear_sum_assignment(costs)
         how = "on all pairs"
     else:
         rows, partners = _sparse_assignment(space, shuffled, queries, progress)
@@ -142,9 +141,6 @@ def _sparse_assignment(
     space: MixedSpace, points: Points, queries: Points, progress: bool
 ) -> tuple[Integers, Integers]:
     """Pair records among near candidates; one costly stand-in a record makes a full pairing possible."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
     k = min(CANDIDATES, len(points), len(queries))
     ahead = nearest(space, queries, points, k=k, progress=progress, description="Candidates")
     back = nearest(space, points, queries, k=k, progress=progress, description="Candidates, the other way")
@@ -157,14 +153,14 @@ def _sparse_assignment(
     near = cost[real][first]
     # A stored zero reads as "no edge", hence the one on top of every cost.
     stand_in = np.full(n, 1 + (near.max(initial=1.0) + 1) * 4)
-    weights = coo_array(
+    weights = scipy.sparse.coo_array(
         (
             np.concatenate([near + 1, stand_in]),
             (np.concatenate([cells // m, np.arange(n)]), np.concatenate([cells % m, m + np.arange(n)])),
         ),
         shape=(n, m + n),
     )
-    rows, partners = min_weight_full_bipartite_matching(weights.tocsr())
+    rows, partners = scipy.sparse.csgraph.min_weight_full_bipartite_matching(weights.tocsr())
     kept = partners < m
     return rows[kept].astype(np.int64), partners[kept].astype(np.int64)
 

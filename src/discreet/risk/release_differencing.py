@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet import engine
 from discreet.core.arrays import Integers
@@ -464,12 +465,9 @@ def common_classes(a: Integers, b: Integers, before: int, after: int) -> Integer
 
     The first ``before`` entries belong to the classes of the previous release, the others to the next one.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     nodes = before + after
-    edges = coo_array((np.ones(len(a)), (a, b + before)), shape=(nodes, nodes))
-    numbers: Integers = connected_components(edges, directed=False)[1].astype(np.int64)
+    edges = scipy.sparse.coo_array((np.ones(len(a)), (a, b + before)), shape=(nodes, nodes))
+    numbers: Integers = scipy.sparse.csgraph.connected_components(edges, directed=False)[1].astype(np.int64)
     return numbers
 
 

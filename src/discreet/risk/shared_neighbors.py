@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
@@ -230,9 +231,6 @@ def neighbor_lists(
 
 def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     """Cluster records by the neighbors they share; -1 is noise, clusters are numbered by their first record."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     from discreet.numerics.distance.distance_kernels import shared_counts
 
     n, k = lists.shape
@@ -245,8 +243,8 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     density = 1 + np.bincount(pairs[:, :2].ravel(), minlength=n)
     core = density >= min_points
     inner = core[pairs[:, 0]] & core[pairs[:, 1]]
-    links = coo_array((np.ones(inner.sum()), (pairs[inner, 0], pairs[inner, 1])), shape=(n, n))
-    _, component = connected_components(links, directed=False)
+    links = scipy.sparse.coo_array((np.ones(inner.sum()), (pairs[inner, 0], pairs[inner, 1])), shape=(n, n))
+    _, component = scipy.sparse.csgraph.connected_components(links, directed=False)
     labels = np.where(core, component, -1)
     edge = np.concatenate([pairs, pairs[:, [1, 0, 2]]])
     edge = edge[~core[edge[:, 0]] & core[edge[:, 1]]]

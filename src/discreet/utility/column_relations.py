@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
@@ -98,11 +99,9 @@ def rank_correlations(
 
 def tau(one: Floats, other: Floats) -> float:
     """Return Kendall's tau-b; 0 where a column does not vary."""
-    from scipy.stats import kendalltau
-
     if len(one) < 2 or not np.ptp(one) or not np.ptp(other):
         return 0.0
-    return float(kendalltau(one, other).statistic)
+    return float(scipy.stats.kendalltau(one, other).statistic)
 
 
 # Does a line through two columns still rise as steeply, in every group of people?
@@ -263,10 +262,10 @@ def shared_components(
     real, made = (real - mean) / deviation, (made - mean) / deviation
     values, directions = np.linalg.eigh(np.cov(real, rowvar=False))
     chosen = np.argsort(values)[::-1][:components]
-    from scipy.stats import ks_2samp
-
     distances = [
-        float(ks_2samp(real @ directions[:, at], made @ directions[:, at], method="asymp").statistic)
+        float(
+            scipy.stats.ks_2samp(real @ directions[:, at], made @ directions[:, at], method="asymp").statistic
+        )
         for at in chosen
     ]
     shares = values[chosen] / values.sum()

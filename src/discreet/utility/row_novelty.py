@@ -23,16 +23,7 @@ from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
-from discreet.pairs.side_by_side import (
-    Agreed,
-    compared_columns,
-    gaps_alike,
-    number_matrix,
-    numbers_among,
-    plain_rows,
-    side_by_side,
-    stated_precision,
-)
+from discreet.pairs import side_by_side as pairs
 from discreet.risk.copy_counts import people_back
 from discreet.utility.sampled_measures import SAMPLED, drawn_pair
 
@@ -61,7 +52,7 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
     """
     columns, precision = settings["columns"], settings.get("precision")
     coded = [name for name in settings.get("categorical", ()) if name in columns]
-    _, codes, _, agreed = side_by_side(
+    _, codes, _, agreed = pairs.side_by_side(
         sample[0], sample[1], None, columns, categorical=coded, precision=precision, writing_only=True
     )
     original, released, holdout = files
@@ -86,7 +77,7 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
             "columns": list(columns),
             "categorical": list(codes),
             "holdout": holdout is not None,
-            "precision": stated_precision(precision, agreed.parameters),
+            "precision": pairs.stated_precision(precision, agreed.parameters),
         },
     )
 
@@ -172,7 +163,7 @@ def _counted_caveats(settings: Mapping[str, Any], *, exactly: bool, holdout: boo
     return said
 
 
-def _rounded(agreed: Agreed) -> list[str]:
+def _rounded(agreed: pairs.Agreed) -> list[str]:
     told = [f"'{name}' ({grid.words})" for name, grid in agreed.grids.items()]
     if not told:
         return []
@@ -305,7 +296,7 @@ def new_rows(
         sample, _ = drawn_pair(original, released, SAMPLED, ids=None, seed=0)
         others = [released, *([] if holdout is None else [holdout])]
         asked = {
-            "columns": compared_columns(original, others, columns).names,
+            "columns": pairs.compared_columns(original, others, columns).names,
             "categorical": categorical,
             "precision": precision,
             "tolerance": None if tolerance == _TOLERANCE else tolerance,
@@ -313,7 +304,7 @@ def new_rows(
             "scale": None if scale == "value" else scale,
         }
         return equal_rows((*sample, None), (original, released, holdout), asked)
-    compared, codes, tables, agreed = side_by_side(
+    compared, codes, tables, agreed = pairs.side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision, writing_only=True
     )
     names = compared.names
@@ -344,7 +335,7 @@ def new_rows(
             "columns": list(names),
             "categorical": list(codes),
             "holdout": holdout is not None,
-            "precision": stated_precision(precision, agreed.parameters),
+            "precision": pairs.stated_precision(precision, agreed.parameters),
         },
         detail=engine.tables_like(
             released,
@@ -359,11 +350,11 @@ def new_rows(
 
 
 def _reach(original: pl.DataFrame, released: pl.DataFrame, codes: Sequence[str], scale: Scale) -> Reach:
-    numeric = numbers_among(original, codes)
-    others, numbers = (number_matrix(table, numeric) for table in (original, released))
-    ours, theirs = plain_rows(original), plain_rows(released)
+    numeric = pairs.numbers_among(original, codes)
+    others, numbers = (pairs.number_matrix(table, numeric) for table in (original, released))
+    ours, theirs = pairs.plain_rows(original), pairs.plain_rows(released)
     equal = [(theirs[name], ours[name]) for name in original.columns if name not in numeric]
-    equal += gaps_alike(numbers, others)
+    equal += pairs.gaps_alike(numbers, others)
     if scale == "value":
         units = np.abs(numbers)
     else:
@@ -379,7 +370,7 @@ def _new(found: Reach, tolerance: float) -> float:
 
 
 def _copied_uniques(original: pl.DataFrame, found: Reach) -> float:
-    alone = plain_rows(original).is_unique().to_numpy()
+    alone = pairs.plain_rows(original).is_unique().to_numpy()
     whole = np.unique(found.nearest[found.tolerance <= _SLACK])
     return float(alone[whole].sum() / len(alone))
 
