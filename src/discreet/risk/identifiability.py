@@ -31,7 +31,6 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
 
 @measure(
     title="Identifiability",
-    question="For how many people is a released record nearer than any other person?",
     headline="of the people have a released record nearer than anybody else",
     chapter="found",
     work="whole-file",

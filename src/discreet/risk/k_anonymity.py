@@ -191,7 +191,6 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 @measure(
     work="class-wise",
     title="Re-identification",
-    question="How likely is an intruder to point at the right record?",
     headline="highest chance",
     chapter="found",
     place=3,

@@ -66,7 +66,6 @@ def _weight(share: float | None, times: float) -> float:
 @measure(
     work="whole-file",
     title="Copies of people",
-    question="How many people come back in the release, whole or almost?",
     headline="of the people come back, beyond chance",
     chapter="found",
     place=7,

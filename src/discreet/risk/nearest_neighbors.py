@@ -144,7 +144,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
 @measure(
     work="whole-file",
     title="Nearest neighbors",
-    question="Does the release keep too close to the people it was made from?",
     headline="distance to the closest original, median",
     chapter="found",
     place=8,

@@ -47,7 +47,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 @measure(
     work="whole-file",
-    question="Can the people who stand out be found again in the release?",
     headline="outliers with exactly one match",
     chapter="found",
     place=5,

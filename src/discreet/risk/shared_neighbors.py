@@ -33,7 +33,6 @@ TRIED = (4, 5, 6, 7, 8)
 
 @measure(
     title="Shared neighbors",
-    question="Which released records sit with real people in a small neighborhood of their own?",
     headline="of the released records sit alone with real people (SNI)",
     chapter="found",
     work="whole-file",

@@ -27,7 +27,6 @@ from discreet.utility.table_codes import Released, as_numbers
 
 @measure(
     title="Rank correlations",
-    question="Do columns still rise and fall together?",
     headline="median change of a rank correlation (Kendall)",
     chapter="pairs",
     place=40,
@@ -202,7 +201,6 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
 # Do the records lie in the same directions? Principal components of the original, and both files seen along them.
 @measure(
     title="Principal components",
-    question="Do the records spread in the same directions?",
     headline="mean distance along the main components (KS)",
     chapter="joint",
     place=41,
@@ -297,7 +295,6 @@ def shared_components(
 
 @measure(
     title="Propensity by table",
-    question="Can a small tree tell released records from real ones, table by table?",
     headline="mean squared propensity difference, mean over tables",
     chapter="joint",
     place=42,

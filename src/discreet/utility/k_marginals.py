@@ -36,7 +36,6 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 @measure(
     title="k-marginal score",
-    question="Is every group of people alike in every pair of columns?",
     headline="of 1,000 points for small tables by group",
     chapter="joint",
     place=40,

@@ -154,7 +154,6 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 @measure(
     title="Households",
-    question="Are released households plausible, and as many as there should be?",
     headline="change of the number of households",
     chapter="specific",
     place=42,

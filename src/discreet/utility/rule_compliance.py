@@ -61,7 +61,6 @@ def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 @measure(
     title="Rules learned",
-    question="Were the rules of the file learned, or are they kept by chance?",
     headline="of the way from chance to full compliance, worst rule",
     chapter="specific",
     place=43,
@@ -169,7 +168,6 @@ def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 @measure(
     title="Inconsistent records",
-    question="How many released records say what cannot be?",
     headline="records break a rule",
     chapter="joint",
     place=43,
@@ -254,7 +252,6 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 @measure(
     title="Links between tables",
-    question="Do the released tables hang together as the real ones do?",
     headline="largest change of the number of children per parent",
     chapter="joint",
     place=44,

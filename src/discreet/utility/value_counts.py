@@ -24,7 +24,6 @@ from discreet.utility.table_codes import Coding, Released
 
 @measure(
     title="Errors of counts",
-    question="Is every value of every column still as frequent?",
     headline="median error of a count (people or percent, the smaller)",
     chapter="margins",
     place=40,
@@ -128,7 +127,6 @@ _RARE = 0.001
 
 @measure(
     title="Coverage of categories",
-    question="Do rare categories come back?",
     headline="of the rare categories are there",
     chapter="margins",
     place=41,
