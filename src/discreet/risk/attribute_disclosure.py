@@ -193,11 +193,10 @@ def attribute_disclosure(
         denom_lim or LARGEST_CELL,
         exclude_over_denom,
         denominator,
+        thresh_1way,
+        thresh_2way,
     )
-    results = [
-        Checked.of(files, target, i, exclusions, thresh_1way=thresh_1way, thresh_2way=thresh_2way)
-        for i in range(len(files.copies))
-    ]
+    results = [Checked.of(files, target, i, exclusions) for i in range(len(files.copies))]
     rows: list[dict[str, Any]] = []
     for i, result in enumerate(results):
         who = result.thinned_identity() if compat else identity_of(files, i, left_out, "original")
@@ -220,9 +219,7 @@ def attribute_disclosure(
         figures=figures,
         meaning=synthetic_pairs.meaning_of(target, figures, files.keys),
         caveats=[
-            *synthetic_pairs.guessable(
-                target, first.one_way, first.two_way, figures, exclusions=exclusions, most=thresh_2way[1]
-            ),
+            *synthetic_pairs.guessable(target, first.one_way, first.two_way, figures, exclusions),
             *synthetic_pairs.key_caveats(files),
             *files.notes,
             *dict.fromkeys((*files.key_cells[0].notes, *first.cells.joint.notes)),
@@ -266,19 +263,12 @@ class Checked:
 
     @classmethod
     def of(
-        cls,
-        files: synthetic_pairs.PairedFiles,
-        target: str,
-        copy: int,
-        exclusions: Exclusions,
-        *,
-        thresh_1way: tuple[float, float],
-        thresh_2way: tuple[float, float],
+        cls, files: synthetic_pairs.PairedFiles, target: str, copy: int, exclusions: Exclusions
     ) -> Checked:
         """Count, decide and check one target in the original and one copy."""
         joint, _ = files.cells(target, copy)
         cells = DisclosureCells.of(joint, files.keys, exclusions)
-        one, two = cells.one_way(thresh_1way), cells.two_way(thresh_2way)
+        one, two = cells.one_way(exclusions.one_way), cells.two_way(exclusions.two_way)
         over = cells.correct & (cells.sizes > exclusions.denom_lim)
         figures = {
             **cells.shares(),

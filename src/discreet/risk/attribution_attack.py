@@ -14,7 +14,6 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import type_name
-from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.risk import attribution_scores
 from discreet.risk.value_classes import Classes, Source, Strategy, coarsened, edges_of, overlapping
@@ -32,6 +31,20 @@ class Attack:
     membership: float = 1.0
     fallback: float | None = None
     classes: Mapping[str, Classes] = field(default_factory=dict)
+    strategy: Strategy = "equal_frequency"
+    edges_from: Source | None = None
+
+    def summed(
+        self,
+        joint: engine.JointCounts,
+        scores: attribution_scores.CellScores,
+        chance: Floats,
+        tolerance: float | None = None,
+    ) -> dict[str, Any]:
+        """Sum up how often guesses with these chances are right."""
+        return attribution_scores.summary(
+            joint, scores, chance, unmatched=self.unmatched, baseline=self.baseline, tolerance=tolerance
+        )
 
     def chances(self, joint: engine.JointCounts, scores: attribution_scores.CellScores) -> Floats:
         """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
@@ -51,20 +64,6 @@ class Link:
 
     shared: engine.SharedClasses
     attack: Attack
-
-    @classmethod
-    def between(
-        cls,
-        original: Microdata,
-        released: Microdata,
-        keys: Sequence[str],
-        missing: engine.Missing,
-        attack: Attack,
-        *,
-        precision: Setting = None,
-    ) -> Link:
-        """Join the classes of two files."""
-        return cls(engine.shared_classes(original, released, keys, missing, precision), attack)
 
     def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
         """Count keys by one target and put the cells into the classes of the user."""
@@ -93,16 +92,9 @@ class Aimed:
     tolerance: float | None
 
     def figures(self) -> dict[str, Any]:
-        """Add up the figures of this target."""
-        attack = self.link.attack
-        return attribution_scores.summary(
-            self.joint,
-            self.scores,
-            attack.chances(self.joint, self.scores),
-            unmatched=attack.unmatched,
-            baseline=attack.baseline,
-            tolerance=self.tolerance,
-        )
+        """The figures of attribution, by name."""
+        attack, joint, scores = self.link.attack, self.joint, self.scores
+        return attack.summed(joint, scores, attack.chances(joint, scores), self.tolerance)
 
     def bootstrap(self, replicates: int, random: np.random.Generator) -> dict[str, float | None]:
         """Redraw the original records and say between which values ``cap_released`` stays 95 times in 100."""
@@ -234,8 +226,6 @@ def attribution_tables(
     variables: pl.DataFrame,
     by_copy: pl.DataFrame,
     weight: str | None,
-    strategy: Strategy,
-    edges_from: Source | None,
     surface: int,
     released: Microdata | None,
 ) -> Detail:
@@ -270,9 +260,7 @@ def attribution_tables(
             target[0] if continuous else None,
             banded,
             attack,
-            strategy=strategy,
-            edges_from=edges_from,
-            most=surface,
+            surface,
         )
     return engine.tables_like(original, **tables)
 
@@ -280,15 +268,12 @@ def attribution_tables(
 # How do attribution figures change with the width of the intervals? One row a pair of interval numbers.
 
 
-def attribution_surface(
+def attribution_surface(  # noqa: PLR0917
     exact: engine.JointCounts,
     keys: Sequence[str],
     target: str | None,
     banded: Sequence[str],
     attack: Attack,
-    *,
-    strategy: Strategy,
-    edges_from: Source | None,
     most: int,
 ) -> pl.DataFrame:
     """Measure attribution with every pair of interval numbers up to ``most``.
@@ -300,24 +285,18 @@ def attribution_surface(
     rows: list[dict[str, Any]] = []
     for j1 in range(1, most + 1) if banded else [None]:
         drawn = {
-            key: _drawn(exact, f"k{keys.index(key)}", edges_from or "pooled", j1 or 1, strategy)
+            key: _drawn(exact, f"k{keys.index(key)}", attack.edges_from or "pooled", j1 or 1, attack.strategy)
             for key in banded
         }
         narrowed, _ = coarsened(exact, keys, (), {**fixed, **drawn})
         for j2 in range(1, most + 1) if target else [None]:
             joint = narrowed
             if target:
-                here = {target: _drawn(exact, "s0", edges_from or "released", j2 or 1, strategy)}
+                source = attack.edges_from or "released"
+                here = {target: _drawn(exact, "s0", source, j2 or 1, attack.strategy)}
                 joint, _ = coarsened(narrowed, (), (target,), here)
             scores = attribution_scores.cell_scores(joint, nearest=attack.unmatched == "nearest")
-            figures = attribution_scores.summary(
-                joint,
-                scores,
-                attribution_scores.chances(joint, scores, "proportional"),
-                unmatched=attack.unmatched,
-                baseline=attack.baseline,
-                tolerance=None,
-            )
+            figures = attack.summed(joint, scores, attribution_scores.chances(joint, scores, "proportional"))
             kept = ("cap_original", "cap_released", "gain", "worst_gain", "matched_share")
             rows.append(
                 {"key_intervals": j1, "target_intervals": j2} | {name: figures[name] for name in kept}

@@ -7,6 +7,7 @@ one set of counts of keys by target in two files stands under all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -23,7 +24,7 @@ from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
 from discreet.risk import attribution_attack
-from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
+from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances
 from discreet.risk.equivalence_classes import Partition, company_caveats
 from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
 
@@ -343,10 +344,12 @@ def attribution(
         membership=membership,
         fallback=fallback,
         classes=classes,
+        strategy=strategy,
+        edges_from=edges_from,
     )
     check_precision(precision, original.columns)
     links = [
-        attribution_attack.Link.between(original, copy, keys, missing, attack, precision=precision)
+        attribution_attack.Link(engine.shared_classes(original, copy, keys, missing, precision), attack)
         for copy in copies
     ]
     rows = []
@@ -412,8 +415,6 @@ def attribution(
             variables=variables,
             by_copy=by_copy,
             weight=weight,
-            strategy=strategy,
-            edges_from=edges_from,
             surface=surface,
             released=copies[0] if copies else None,
         ),
@@ -428,14 +429,8 @@ def _alone(
         joint, _ = coarsened(joint, keys, target, attack.classes)
     tolerance = attack.tolerances.get(target[0])
     scores = cell_scores(joint, tolerance=tolerance)
-    figures = summary(
-        joint,
-        scores,
-        chances(joint, scores, "proportional"),
-        unmatched="exclude",
-        baseline="all",
-        tolerance=tolerance,
-    )
+    counted = replace(attack, unmatched="exclude", baseline="all")
+    figures = counted.summed(joint, scores, chances(joint, scores, "proportional"), tolerance)
     known = ("cap_original", "baseline", "baseline_majority")
     return {name: figure if name in known else None for name, figure in figures.items()}
 

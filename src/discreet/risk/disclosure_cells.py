@@ -50,6 +50,8 @@ class Exclusions:
     denom_lim: int = LARGEST_CELL
     exclude_over: bool = False
     denominator: Literal["released", "original"] = "released"
+    one_way: tuple[float, float] = (50, 90)
+    two_way: tuple[float, float] = (4, 80)
     strict: bool = True
 
     def reasons(self, joint: engine.JointCounts, keys: Sequence[str]) -> Integers:

@@ -192,6 +192,8 @@ def disclosure(
         denom_lim=denom_lim or LARGEST_CELL,
         exclude_over=exclude_over_denom,
         denominator=denominator,
+        one_way=thresh_1way,
+        two_way=thresh_2way,
     )
     for target in columns:
         values, pairs = (exclude_values or {}).get(target, ()), (exclude_pairs or {}).get(target, ())
@@ -200,7 +202,7 @@ def disclosure(
         )
         rows = []
         for i in range(len(files.copies)):
-            result = Checked.of(files, target, i, here, thresh_1way=thresh_1way, thresh_2way=thresh_2way)
+            result = Checked.of(files, target, i, here)
             rows.append(result.figures)
             by_copy.append({"target": target, "copy": i + 1, **result.figures})
             notes += [note for note in result.cells.joint.notes if note not in notes]
@@ -210,9 +212,7 @@ def disclosure(
                 checks["two_way"].append(_named(target, first.two_way))
                 checks["exclusions"].append(_named(target, first.cells.excluded()))
         mean = synthetic_pairs.mean_of(rows)
-        warnings[target] = synthetic_pairs.guessable(
-            target, first.one_way, first.two_way, mean, exclusions=here, most=thresh_2way[1]
-        )
+        warnings[target] = synthetic_pairs.guessable(target, first.one_way, first.two_way, mean, here)
         means.append({"target": target, **mean})
         if holdout is not None:
             held_out_rows.append({"target": target, **against_holdout(files, holdout, target, here, mean)})

@@ -157,9 +157,7 @@ def guessable(
     one: pl.DataFrame,
     pairs: pl.DataFrame,
     figures: Mapping[str, Any],
-    *,
     exclusions: Exclusions,
-    most: float,
 ) -> list[str]:
     """Warn of disclosures that anybody would have guessed, and of large cells, without naming a value."""
     warnings = []
@@ -174,8 +172,8 @@ def guessable(
         keys_named = named(pairs["key"].unique(maintain_order=True).to_list())
         warnings.append(
             f"{pairs.height:,} pairs of a value of {keys_named} and of '{target}' go together for more than "
-            f"{most:g} % of the people in the original: such a disclosure may be common knowledge. See "
-            "detail['two_way']; exclude_pairs leaves them out."
+            f"{exclusions.two_way[1]:g} % of the people in the original: such a disclosure may be common knowledge. "
+            "See detail['two_way']; exclude_pairs leaves them out."
         )
     over = figures["records_over_denom"]
     if over and not exclusions.exclude_over:
