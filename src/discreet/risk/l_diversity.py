@@ -264,7 +264,7 @@ def _recursive(
 
 
 def _within_tolerance(counts: engine.ClassCounts, tolerance: float) -> np.ndarray:
-    from discreet.risk.l_diversity_kernels import greedy_groups
+    from discreet.numerics.earth_mover_kernels import greedy_groups
 
     values = counts.values.cast(pl.Float64).to_numpy()[counts.codes]
     return np.asarray(greedy_groups(values, counts.starts, tolerance))
