@@ -101,17 +101,22 @@ class Attack:
         return int((self.boxes.counts == 1).sum())
 
 
+def is_complete(table: pl.DataFrame) -> Flags:
+    """Say for each record whether it knows every column."""
+    return np.asarray(~table.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy())
+
+
 def attack(
     comparison: Comparison,
     ours: pl.DataFrame,
     release: pl.DataFrame,
-    complete: Flags,
     fitted: Any,
     *,
     sides: str,
     collapse: bool,
 ) -> Attack:
     """Match some original records with the complete records of a release."""
+    complete = is_complete(release)
     theirs, position = release.filter(complete), np.flatnonzero(complete)
     flags = fitted(theirs, own=True)
     if sides == "both":

@@ -7,7 +7,7 @@ re-identifications in the whole file, and the threshold on the risk that brings 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import narwhals as nw
@@ -215,15 +215,8 @@ def individual(
             f"Column '{weight}' is the weight and cannot be a key as well. Leave it out of the keys."
         )
 
-    cells = _cells(
-        data,
-        keys,
-        missing,
-        weight=str(weight),
-        household=household,
-        employer=employer if employer_weight else None,
-        employer_weight=employer_weight,
-    )
+    units = {"h": household, "e": employer if employer_weight else None}
+    cells = _cells(groups, str(weight), units, employer_weight)
     classes = class_risks(cells, list(engine.key_names(keys)), missing)
     records = int(classes["records"].sum())
     expected = float(classes.select(pl.col("records").dot("risk")).item())
@@ -285,31 +278,23 @@ def individual(
         detail=engine.tables_like(
             data,
             classes=lambda: groups.rows(classes, by="risk"),
-            records=lambda: _records(data, keys, missing, cells, {"h": household, "e": employer}),
+            records=lambda: _records(groups, cells, {"h": household, "e": employer}),
             distribution=lambda: _distribution(classes),
         ),
     )
 
 
 def _cells(
-    data: Microdata,
-    keys: Sequence[str],
-    missing: engine.Missing,
-    *,
-    weight: str,
-    household: str | None,
-    employer: str | None,
-    employer_weight: str | None,
+    groups: EquivalenceClasses, weight: str, units: Mapping[str, str | None], employer_weight: str | None
 ) -> pl.DataFrame:
     """Count and weigh the records (or people) by keys, household ``h`` and employer ``e``, where there are such."""
-    units = {"h": household, "e": employer}
     extra = {name: column for name, column in {**units, "v": employer_weight}.items() if column}
     sums = [nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights")]
     if employer_weight:
         outer = nw.col("v").cast(nw.Float64)
         sums += [outer.min().alias("v_low"), outer.max().alias("v_high")]
-    by = [*engine.key_names(keys), *(name for name, column in units.items() if column)]
-    rows = engine.weighted_rows(data, keys, missing, weight, extra)
+    by = [*engine.key_names(groups.keys), *(name for name, column in units.items() if column)]
+    rows = engine.weighted_rows(groups.data, groups.keys, groups.missing, weight, extra)
     cells = engine.collect(rows.group_by(*by).agg(*sums))
     refuse_nobody(cells, "Use missing='category' or 'wildcard'")
     if not np.isfinite(cells["weights"].to_numpy()).all():
@@ -366,16 +351,9 @@ def _households(cells: pl.DataFrame, household: str | None) -> tuple[pl.DataFram
     }
 
 
-def _records(
-    data: Microdata,
-    keys: Sequence[str],
-    missing: engine.Missing,
-    cells: pl.DataFrame,
-    units: dict[str, str | None],
-) -> Any:
+def _records(groups: EquivalenceClasses, cells: pl.DataFrame, units: Mapping[str, str | None]) -> Any:
     """Carry the risks back to the records, joined by the keys and by the units that are not keys already."""
-    names = list(engine.key_names(keys))
-    by = list(keys)
+    names, by = list(engine.key_names(groups.keys)), list(groups.keys)
     for name, column in units.items():
         if column and name in cells.columns and column not in by:
             cells = cells.rename({name: f"k{len(by)}"})
@@ -384,7 +362,7 @@ def _records(
     new = ("class_size", "population_estimate", "risk")
     more = ("household_risk", "employer_risk", "within_risk", "two_level_risk")
     table = cells.select(*names, *new, *(column for column in more if column in cells.columns))
-    return engine.carry_back(data, by, missing, table)
+    return engine.carry_back(groups.data, by, groups.missing, table)
 
 
 def _distribution(classes: pl.DataFrame) -> pl.DataFrame:

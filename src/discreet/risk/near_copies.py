@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import polars as pl
@@ -269,14 +270,13 @@ def near_copies(
     places = [name for name in original.roles.location if name in told]
     telling = copy_counts.telling_columns(tables[0], tables[1], told, places, reach)
     space, points = placed(tables, distance="gower", categorical=codes)
-    counts = copy_counts.count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    count = partial(copy_counts.count_copies, most=most, seed=seed, progress=progress)
+    counts = count(space, points[0], points[1])
     edge = counts.outlying(outlying)
     near, whole = counts.found(reach), counts.found(0.0)
     apart, apart_whole = counts.found(_AS_GOOD_AS_EQUAL, edge), counts.found(0.0, edge)
     wanted = [key for key in (original.roles.keys if keys is None else keys) if key in names]
-    looked_up = _by_keys(
-        [table.select(wanted) for table in tables[:2]], codes, reach, most=most, seed=seed, progress=progress
-    )
+    looked_up = _by_keys([table.select(wanted) for table in tables[:2]], codes, reach, count)
     worst = telling[0] if telling else None
     largest = max(
         (column.largest for column in telling),
@@ -360,10 +360,7 @@ def _by_keys(
     tables: Sequence[pl.DataFrame],
     codes: Sequence[str],
     reach: float,
-    *,
-    most: int,
-    progress: bool,
-    seed: Seed,
+    count: Callable[..., copy_counts.CopyCounts],
 ) -> copy_counts.Found | None:
     """Look people up by their keys alone; None where there is no key that tells anybody apart."""
     if not any(tables[0][key].n_unique() > 1 for key in tables[0].columns):
@@ -371,7 +368,7 @@ def _by_keys(
     space, points = placed(
         tables, distance="gower", categorical=[code for code in codes if code in tables[0].columns]
     )
-    counts = copy_counts.count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    counts = count(space, points[0], points[1])
     # As a share of everybody, like the replicated uniques, which are the exact part of it.
     return replace(counts.found(reach, single=True), of=tables[0].height)
 

@@ -6,8 +6,9 @@ that comes from copying can be told from closeness that comes from people being 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -333,15 +334,9 @@ def neighbors(
     }
     apart: Floats | None = None
     if holdout is not None:
+        again = partial(identified, weighted, tables[0], others=exposed.to_original, progress=progress)
         apart, against = _against_holdout(
-            space,
-            points,
-            tables,
-            tolerances=tolerances,
-            weighted=weighted,
-            exposed=exposed,
-            seed=seed,
-            progress=progress,
+            space, points, tables, tolerances=tolerances, again=again, seed=seed, progress=progress
         )
         figures.update(against)
     found = Measure(
@@ -435,8 +430,7 @@ def _against_holdout(
     tables: Sequence[pl.DataFrame],
     *,
     tolerances: pairs.Tolerances,
-    weighted: MixedSpace,
-    exposed: Identified,
+    again: Callable[[pl.DataFrame], Identified],
     progress: bool,
     seed: Seed,
 ) -> tuple[Floats, dict[str, Any]]:
@@ -447,20 +441,14 @@ def _against_holdout(
     outside = nearest(space, fresh, ours, k=2, progress=progress, description="Hold-out to original")
     size = min(len(theirs), len(fresh))
     released, control = (table[some_rows(table.height, size, rng)] for table in tables[1:])
-    known = exposed.to_original
-    ours_table = tables[0]
+    hits = [tolerances.hits(tables[0], table).mean() for table in (released, control)]
     return outside.distance[:, 0], {
         "dcr_holdout_median": np.median(outside.distance[:, 0]),
         "dcr_share_closer_than_holdout": closer.share,
         "nndr_holdout_median": np.median(_ratio(outside.distance)),
         "identical_share_holdout": float(_identical(tables[0], tables[2]).mean()),
-        "hitting_rate_excess": float(
-            tolerances.hits(ours_table, released).mean() - tolerances.hits(ours_table, control).mean()
-        ),
-        "epsilon_excess_over_holdout": (
-            identified(weighted, ours_table, released, others=known, progress=progress).share
-            - identified(weighted, ours_table, control, others=known, progress=progress).share
-        ),
+        "hitting_rate_excess": float(hits[0] - hits[1]),
+        "epsilon_excess_over_holdout": again(released).share - again(control).share,
     }
 
 

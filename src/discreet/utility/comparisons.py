@@ -80,16 +80,16 @@ class Comparisons:
     @cached_property
     def before(self) -> Moments:
         """Moments of the original."""
-        names = self.numeric
-        table = pl.DataFrame({name: self.pairs[name][1] for name in names})
-        return moments(table, names, self.weights[0], divisor=self.divisor)
+        return self._moments(0)
 
     @cached_property
     def after(self) -> Moments:
         """Moments of the release."""
-        names = self.numeric
-        table = pl.DataFrame({name: self.pairs[name][2] for name in names})
-        return moments(table, names, self.weights[1], divisor=self.divisor)
+        return self._moments(1)
+
+    def _moments(self, side: int) -> Moments:
+        table = pl.DataFrame({name: self.pairs[name][1 + side] for name in self.numeric})
+        return moments(table, self.numeric, self.weights[side], divisor=self.divisor)
 
     @cached_property
     def changed(self) -> dict[str, Flags] | None:

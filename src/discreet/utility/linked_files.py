@@ -46,10 +46,14 @@ class LinkedFiles:
     original: pl.DataFrame
     released: pl.DataFrame
     gone: Flags | None
-    records: int
     released_records: int
     added: int = 0
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def records(self) -> int:
+        """How many records the original has."""
+        return self.original.height
 
     @property
     def aligned(self) -> bool:
@@ -115,7 +119,7 @@ def link(
     if aligned is None:
         aligned, notes = _seems_aligned(ours, theirs, names, ordered)
     gone = np.zeros(ours.height, dtype=np.bool_) if aligned else None
-    return LinkedFiles(names, dropped, ours, theirs, gone, ours.height, theirs.height, notes=tuple(notes))
+    return LinkedFiles(names, dropped, ours, theirs, gone, theirs.height, notes=tuple(notes))
 
 
 def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
@@ -193,7 +197,6 @@ def _by_ids(
         ours.drop(ids),
         linked,
         found.is_null().to_numpy(),
-        ours.height,
         theirs.height,
         added=theirs.height - int(found.is_not_null().sum()),
     )
