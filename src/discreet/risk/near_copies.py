@@ -305,9 +305,7 @@ def near_copies(
         "largest_found": largest.people,
         "largest_by_chance": largest.by_chance,
         "largest_share": largest.share_beyond_chance,
-        "closer_share": None,
-        "closer_low": None,
-        "closer_high": None,
+        **dict.fromkeys(("closer_share", "closer_low", "closer_high")),
     }
     if holdout is not None:
         rng = generator(seed, "near_copies", "holdout")
@@ -315,11 +313,7 @@ def near_copies(
         closer = copy_counts.closer_to_original(
             space, points[0], points[1].take(asked), points[2], progress=progress
         )
-        figures |= {
-            "closer_share": closer.share,
-            "closer_low": closer.low,
-            "closer_high": closer.high,
-        }
+        figures |= {"closer_share": closer.share, "closer_low": closer.low, "closer_high": closer.high}
     sampled = max(table.height for table in tables) > most
     return Measure(
         name="near_copies",

@@ -339,12 +339,7 @@ def quantiles_table(pairs: Sequence[SamplePair], level: float, at: Floats) -> pl
         held = {"level": at, "original": before, "released": after, "low": low, "high": high}
         inside = (after >= low) & (after <= high)
         parts.append(pl.DataFrame({"column": [pair.column] * len(at), **held, "inside": inside}))
-    names = dict.fromkeys(("level", "original", "released", "low", "high"), pl.Float64)
-    return (
-        pl.concat(parts)
-        if parts
-        else pl.DataFrame(schema={"column": pl.String, **names, "inside": pl.Boolean})
-    )
+    return stacked(parts, "level", "original", "released", "low", "high", inside=pl.Boolean)
 
 
 def levels_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
@@ -432,7 +427,7 @@ def bin_edges(values: Floats) -> Floats:
     return np.linspace(low, high if high > low else low + 1, _BARS + 1)
 
 
-def stacked(parts: Sequence[pl.DataFrame], *numbers: str) -> pl.DataFrame:
+def stacked(parts: Sequence[pl.DataFrame], *numbers: str, **others: Any) -> pl.DataFrame:
     """Stack the tables of several columns; none of them is an empty table."""
-    schema = {"column": pl.String, **dict.fromkeys(numbers, pl.Float64)}
+    schema = {"column": pl.String, **dict.fromkeys(numbers, pl.Float64), **others}
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)

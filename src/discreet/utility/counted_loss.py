@@ -317,7 +317,7 @@ class _Counted:
                 row["share_changed"] = row["changed"] / max(1, self.records - self.removed)
                 row["suppressed"] = int(self.sums[f"suppressed {name}"])
             if name in moved:
-                row |= paired[name] | moved[name]
+                row |= {**paired[name], **moved[name]}
             rows.append(row)
         return pl.DataFrame(rows, schema=told.schema).fill_nan(None)
 

@@ -83,11 +83,7 @@ def densities(
     columns: ColumnNames,
     *,
     grid: Annotated[int, AtLeast(5)] = 50,
-    levels: Annotated[Sequence[_Level], HoldsValues(), Entries()] = (
-        0.5,
-        0.8,
-        0.95,
-    ),
+    levels: Annotated[Sequence[_Level], HoldsValues(), Entries()] = (0.5, 0.8, 0.95),
     bandwidth: Annotated[tuple[float, float], Public()] | None = None,
     weight: ColumnName | None = None,
 ) -> Measure:

@@ -182,14 +182,8 @@ def clark_evans(
         NearestNeighborStatistics.of(places.xy[places.known], system, area=area) for places in (ours, theirs)
     )
     figures: dict[str, Any] = {"ratio_difference": after.ratio - before.ratio}
-    for name, field in {
-        "ratio": "ratio",
-        "observed_distance": "observed",
-        "expected_distance": "expected",
-        "z": "z",
-        "area": "area",
-        "points": "points",
-    }.items():
+    for field in ("ratio", "observed", "expected", "z", "area", "points"):
+        name = f"{field}_distance" if field in ("observed", "expected") else field
         figures |= {f"{name}_original": getattr(before, field), f"{name}_released": getattr(after, field)}
     caveats = ["z takes the points as independent of the edge of the region, which they are not."]
     if min(before.points, after.points) < 2:
@@ -308,6 +302,12 @@ def zone_shares(
     moved = int((points["old"] != points["new"]).sum()) / max(points.height, 1)
     worst = float(np.abs(differences.to_numpy()).max()) if len(differences) else None
     emptied = set(points["old"].unique()) - set(points["new"].unique())
+    gone = len(values) - len(rows)
+    caveats = {
+        "Zones are those of the nearest true location, so their borders are frayed.": not polygons,
+        f"{len(emptied):,} zones have no points any more, and so no share to compare.": bool(emptied),
+        f"{gone:,} records without a location or a value are left out.": gone > 0,
+    }
     return Measure(
         name="zone_shares",
         value=worst,
@@ -319,29 +319,13 @@ def zone_shares(
             "zones_emptied": len(emptied - {_OUTSIDE}),
             "points_outside_original": int((points["old"] == _OUTSIDE).sum()),
             "points_outside_released": int((points["new"] == _OUTSIDE).sum()),
-            "records_left_out": len(values) - len(rows),
+            "records_left_out": gone,
         },
         meaning=(
             f"{percent(moved)} of the points lie in another zone than before; no zone's share of a value of '{column}' "
             f"is off by more than {percent(worst or 0.0)}."
         ),
-        caveats=[
-            *(
-                []
-                if polygons
-                else ["Zones are those of the nearest true location, so their borders are frayed."]
-            ),
-            *(
-                [f"{len(emptied):,} zones have no points any more, and so no share to compare."]
-                if emptied
-                else []
-            ),
-            *(
-                [f"{len(values) - len(rows):,} records without a location or a value are left out."]
-                if len(rows) < len(values)
-                else []
-            ),
-        ],
+        caveats=[sentence for sentence, holds in caveats.items() if holds],
         parameters={
             "zone": zone,
             "polygons": len(polygons or {}),
@@ -424,6 +408,7 @@ def _share_table(points: pl.DataFrame) -> pl.DataFrame:
 
 RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))
 """The settings of the published study, in meters."""
+_FIGURES_OF_RISK = ("share_critical", "acceptable", "mean_k", "median_k", "q1_k", "q3_k", "min_k", "max_k")
 
 
 @checked
@@ -521,19 +506,7 @@ def donut_settings(
         ).figures
         near = clark_evans(data, released, **options).figures
         row: dict[str, Any] = {"r_min": r_min, "r_max": r_max, "keys": name}
-        row |= {
-            figure: risk[figure]
-            for figure in (
-                "share_critical",
-                "acceptable",
-                "mean_k",
-                "median_k",
-                "q1_k",
-                "q3_k",
-                "min_k",
-                "max_k",
-            )
-        }
+        row |= {figure: risk[figure] for figure in _FIGURES_OF_RISK}
         row |= {figure: near[figure] for figure in ("ratio_original", "ratio_released")}
         if zone is not None or polygons:
             moved = zone_shares(

@@ -97,15 +97,17 @@ class Stack:
 
     def masses(self, released: Flags | None = None) -> tuple[Floats, Floats]:
         """Sum the weights of the released records of each cell, and those of all its records."""
-        labels = self.released if released is None else released
-        each = np.ones(self.records) if self.weight is None else self.weight
-        ours = np.where(labels, each, 0.0)
+        _, ours, each = self.by_record(released)
         if self.cell is None:
             return ours, each
-        size = self.cells
-        released_mass: Floats = np.bincount(self.cell, ours, minlength=size).astype(np.float64)
-        every: Floats = np.bincount(self.cell, each, minlength=size).astype(np.float64)
-        return released_mass, every
+        summed = [np.bincount(self.cell, mass, minlength=self.cells) for mass in (ours, each)]
+        return summed[0].astype(np.float64), summed[1].astype(np.float64)
+
+    def by_record(self, released: Flags | None = None) -> tuple[Flags, Floats, Floats]:
+        """Say of each record whether it is released, what it weighs if it is, and what it weighs."""
+        labels = self.released if released is None else released
+        each = np.ones(self.records) if self.weight is None else self.weight
+        return labels, np.where(labels, each, 0.0), each
 
     @property
     def identical(self) -> bool:

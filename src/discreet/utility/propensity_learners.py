@@ -347,9 +347,7 @@ class PreparedCart:
         from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, VALUE, WEIGHT
         from discreet.utility.propensity_kernels import LEAF, SPLIT, worthwhile
 
-        labels = self.stacked.released if released is None else released
-        each: Floats = np.ones(len(labels)) if self.stacked.weight is None else self.stacked.weight
-        ours = np.where(labels, each, 0.0)
+        labels, ours, each = self.stacked.by_record(released)
         if not self.features:
             return Fit(np.full(len(labels), ours.sum() / each.sum()), ours, each, leaves=1)
         tree = grow_classification(
@@ -468,14 +466,13 @@ class PreparedScorer:
 
     def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Fit and score."""
-        labels = self.stacked.released if released is None else released
-        each = np.ones(len(labels)) if self.stacked.weight is None else self.stacked.weight
+        labels, ours, each = self.stacked.by_record(released)
         scores, model = self.scorer(labels, self.stacked.weight)
         details: dict[str, Any] = {}
         if spread and model is not None and self.rows is not None:
             rows, again = self.rows, model
             details["importances_later"] = lambda: _importances(rows, again, scores)
-        return Fit(scores, np.where(labels, each, 0.0), each, details=details)
+        return Fit(scores, ours, each, details=details)
 
 
 def _importances(rows: Floats, model: Callable[[Floats], Floats], scores: Floats) -> Floats:
