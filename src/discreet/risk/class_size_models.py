@@ -99,7 +99,7 @@ def pitman(sizes: Sizes) -> Estimate:
 
     n, k = sizes.records, sizes.total
     if k in (n, 1):
-        return _without("pitman", _ALL_ALIKE if k == 1 else _ALL_UNIQUE)
+        return Estimate("pitman", reason=_ALL_ALIKE if k == 1 else _ALL_UNIQUE)
 
     def loss(point: Floats) -> float:
         theta, alpha = _pitman_parameters(point, expit)
@@ -114,12 +114,12 @@ def pitman(sizes: Sizes) -> Estimate:
         found = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     best = min((run for run in found if np.isfinite(run.fun)), key=lambda run: run.fun, default=None)
     if best is None:
-        return _without("pitman", "the likelihood could not be maximized")
+        return Estimate("pitman", reason="the likelihood could not be maximized")
     theta, alpha = _pitman_parameters(best.x, expit)
     if not 1e-5 < alpha < 1 - 1e-5:
-        return _without(
+        return Estimate(
             "pitman",
-            "the likelihood has its maximum at the edge of the model: the class sizes are more even, or more "
+            reason="the likelihood has its maximum at the edge of the model: the class sizes are more even, or more "
             "extreme, than Pitman's formula can be",
         )
     more = sizes.population - n
@@ -150,7 +150,7 @@ def ewens(sizes: Sizes) -> Estimate:
 
     n, k = sizes.records, sizes.total
     if k in (n, 1):
-        return _without("ewens", _ALL_ALIKE if k == 1 else _ALL_UNIQUE)
+        return Estimate("ewens", reason=_ALL_ALIKE if k == 1 else _ALL_UNIQUE)
 
     def expected(theta: float, people: int) -> float:
         return float(theta * (digamma(theta + people) - digamma(theta)))
@@ -178,7 +178,7 @@ def snb(sizes: Sizes) -> Estimate:
 
     n, k, people = sizes.records, sizes.total, sizes.population
     if k in (n, 1):
-        return _without("snb", _ALL_ALIKE if k == 1 else _ALL_UNIQUE)
+        return Estimate("snb", reason=_ALL_ALIKE if k == 1 else _ALL_UNIQUE)
     if people == n:
         return _observed("snb", sizes)
     fraction = n / people
@@ -206,7 +206,7 @@ def snb(sizes: Sizes) -> Estimate:
     tried = [(float(c), surplus(float(c), a)) for c in grid if (a := shape(float(c))) is not None]
     crossings = [(low, high) for (low, left), (high, right) in pairwise(tried) if left * right <= 0]
     if not crossings:
-        return _without("snb", "its three equations have no solution for these class sizes")
+        return Estimate("snb", reason="its three equations have no solution for these class sizes")
     low, high = crossings[0]
     classes = float(brentq(lambda c: surplus(c, shape(c) or 1e-8), low, high))
     a = shape(classes) or 1e-8
@@ -283,14 +283,8 @@ def dankar(sizes: Sizes) -> Estimate:
         first, second = snb(sizes), zayatz(sizes)
         estimable = first.reason is None and first.uniques is not None and second.uniques is not None
         chosen = first if estimable and (first.uniques or 0) <= (second.uniques or 0) else second
-    return Estimate(
-        "dankar",
-        chosen.risk,
-        chosen.classes,
-        chosen.uniques,
-        chosen.stays_unique,
-        parameters={"chosen": chosen.estimator, **chosen.parameters},
-    )
+    parameters = {"chosen": chosen.estimator, **chosen.parameters}
+    return replace(chosen, estimator="dankar", reason=None, parameters=parameters)
 
 
 _ALL_UNIQUE = "every record of the sample is unique, so nothing shows how fast classes fill up"
@@ -300,10 +294,6 @@ _ALL_ALIKE = "all records are in one class, so nothing shows how fast new classe
 def _pitman_parameters(point: Floats, expit: Callable[[float], float]) -> tuple[float, float]:
     alpha = float(expit(point[0]))
     return float(np.exp(point[1])) - alpha, alpha
-
-
-def _without(estimator: str, reason: str) -> Estimate:
-    return Estimate(estimator, reason=reason)
 
 
 def _observed(estimator: str, sizes: Sizes) -> Estimate:
@@ -323,7 +313,7 @@ def _from_classes(
 ) -> Estimate:
     """Read B off the number of classes, which is never below the sample's nor above it by more than N - n."""
     if not np.isfinite(classes):
-        return _without(estimator, "the fit gives no finite number of classes")
+        return Estimate(estimator, reason="the fit gives no finite number of classes")
     bounded = float(np.clip(classes, sizes.total, sizes.total + sizes.population - sizes.records))
     return Estimate(
         estimator, bounded / sizes.population, bounded, uniques, stays_unique, parameters=parameters or {}

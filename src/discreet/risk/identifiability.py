@@ -187,9 +187,8 @@ def identified(
     points, released = space.place(ours), space.place(theirs)
     if others is None:
         others = nearest(space, points, progress=progress, description="Person to person").distance[:, 0]
-    across = nearest(space, points, released, progress=progress, description="Person to release").distance[
-        :, 0
-    ]
+    found = nearest(space, points, released, progress=progress, description="Person to release")
+    across = found.distance[:, 0]
     fresh = theirs.height / (theirs.height + ours.height - 1)
     return Identified(across < others * (1 - 1e-12), across, others, fresh)
 

@@ -332,10 +332,7 @@ def model_caveats(fitted: Fitted) -> list[str]:
 def _ends(value: float, error: float | None, bias: float, uniques: int) -> tuple[float | None, float | None]:
     """Return the interval, stretched to hold the value without the estimated error of the model as well."""
     around = [interval(float(np.clip(v, 0.0, uniques)), error, 0.0, uniques) for v in (value, value - bias)]
-    lows, highs = (
-        [low for low, _ in around if low is not None],
-        [high for _, high in around if high is not None],
-    )
+    lows, highs = ([end for end in ends if end is not None] for ends in zip(*around, strict=True))
     return min(lows, default=None), max(highs, default=None)
 
 

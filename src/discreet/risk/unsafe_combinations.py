@@ -152,10 +152,8 @@ def unsafe_combinations(
     unsafe = int(coded.records[found.hits > 0].sum())
     sets = found.sets
     worst = sets.row(0, named=True)
-    unsafe_combinations, unsafe_sets = (
-        int(sets["unsafe_combinations"].sum()),
-        int((sets["unsafe_combinations"] > 0).sum()),
-    )
+    unsafe_combinations = int(sets["unsafe_combinations"].sum())
+    unsafe_sets = int((sets["unsafe_combinations"] > 0).sum())
     tables: dict[str, Any] = {
         "sets": sets,
         "sizes": lambda: _sizes(sets),

@@ -308,10 +308,7 @@ def compare_model(
         table = pl.concat(tables)
         return table.drop("model") if len(found) == 1 else table.select("model", pl.exclude("model"))
 
-    def summary() -> pl.DataFrame:
-        return pl.DataFrame(
-            [{"model": name, **figure} for name, figure in summaries.items()], infer_schema_length=None
-        )
+    by_model = [{"model": name, **figure} for name, figure in summaries.items()]
 
     return Measure(
         name="compare_model",
@@ -325,7 +322,9 @@ def compare_model(
             "weight": weight or original.roles.weight,
             **_parameters(settings),
         },
-        detail=engine.tables_like(original, coefficients=coefficients, models=summary),
+        detail=engine.tables_like(
+            original, coefficients=coefficients, models=pl.DataFrame(by_model, infer_schema_length=None)
+        ),
     )
 
 

@@ -126,22 +126,14 @@ def k_marginal(
     )
     mean = float(np.mean([row[2] for row in rows]))
     score = 500 * (2 - mean)
-    figures: dict[str, float | int | None] = {"mean_difference": mean, "tables": len(rows)}
-    figures["sampling_equivalent"] = (
-        _equivalent(real, group, names, sizes, score, generator(seed, "subsamples"))
-        if sampling and not by_counting
-        else None
-    )
-    alike = figures["sampling_equivalent"]
-    said = (
-        ""
-        if alike is None
-        else f" A random subsample of {alike:.0%} of the records would score about as well."
-    )
+    alike, said = None, ""
+    if sampling and not by_counting:
+        alike = _equivalent(real, group, names, sizes, score, generator(seed, "subsamples"))
+        said = f" A random subsample of {alike:.0%} of the records would score about as well."
     return Measure(
         "k_marginal",
         score,
-        figures,
+        {"mean_difference": mean, "tables": len(rows), "sampling_equivalent": alike},
         f"Tables of '{group}' by two other columns score {score:.0f} of 1,000.{said}",
         caveats=[_NO_RECORDS] if sampling and by_counting else [],
         detail={"tables": tables},

@@ -263,9 +263,8 @@ def _grouped(whole: Stack, aggregate: bool | Literal["auto"]) -> Stack:
     names = table.columns
     rows = table.with_row_index("row")
     firsts = rows.group_by(names).agg(pl.col("row").min()).sort("row").with_row_index("cell")
-    cell = rows.join(firsts.drop("row"), on=names, how="left", nulls_equal=True, maintain_order="left")[
-        "cell"
-    ]
+    placed = rows.join(firsts.drop("row"), on=names, how="left", nulls_equal=True, maintain_order="left")
+    cell = placed["cell"]
     at = firsts["row"].to_numpy().astype(np.int64)
     return replace(
         whole, columns=tuple(column.at(at) for column in whole.columns), cell=cell.to_numpy().astype(np.int64)

@@ -310,15 +310,14 @@ def new_rows(
     names = compared.names
     reaches = [_reach(tables[0], table, codes, scale) for table in tables[1:]]
     found = reaches[0]
+    median = float(np.median(found.tolerance))
     figures: dict[str, Any] = {
         "new_share": _new(found, tolerance),
         "new_share_exact": _new(found, 0.0),
         "copied_share": _copied_uniques(tables[0], found),
         "new_share_holdout": None,
         "excess_matches": None,
-        "median_tolerance": float(np.median(found.tolerance))
-        if np.isfinite(np.median(found.tolerance))
-        else None,
+        "median_tolerance": median if np.isfinite(median) else None,
     }
     if holdout is not None:
         figures["new_share_holdout"] = _new(reaches[1], tolerance)

@@ -125,10 +125,8 @@ def _pairs(rows: Sequence[dict[str, Any]], found: Measure) -> Iterator[Grid]:
             worth = held.get(f"{first} × {second}")
             if worth is not None:
                 cells[first, second] = cells[second, first] = worth
-                worst[first], worst[second] = (
-                    max(worst.get(first, 0), worth),
-                    max(worst.get(second, 0), worth),
-                )
+                for name in (first, second):
+                    worst[name] = max(worst.get(name, 0), worth)
     if len(cells) < 2:
         return
     chosen = sorted(worst, key=lambda name: -worst[name])[:_MOST_COLUMNS]
