@@ -209,9 +209,14 @@ def _records(count: int) -> str:
 
 @dataclass(frozen=True)
 class SensitiveColumns:
-    """What the classes tell of sensitive columns: ``by_class`` gives the figures of each class of one column.
+    """Sensitive columns in equivalence classes: the worst column, its tables, and what all such measures report.
 
-    Numbers are put into groups by ``breaks``, where a column has any.
+    Attributes
+    ----------
+    by_class
+        Gives, for a column, one row a class with ``class_size`` and the figures of the measure.
+    breaks
+        The breaks by which the numbers of a column are grouped, where it has any.
     """
 
     classes: EquivalenceClasses
@@ -220,7 +225,7 @@ class SensitiveColumns:
     breaks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def above(self, figure: str, threshold: float) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
-        """Give the columns, the one of the largest figure first, that one, and who is in classes above a threshold."""
+        """Rank the columns by their largest figure: all of them, the worst, and who is in classes above a threshold."""
         rows = []
         for column in self.columns:
             table = self.by_class(column)
@@ -259,15 +264,15 @@ class SensitiveColumns:
         """Tables of the columns, and of the classes and records of the worst, the first of ``variables``."""
         classes, worst = self.classes, variables["sensitive"][0]
 
-        def told() -> pl.DataFrame:
+        def of_worst() -> pl.DataFrame:
             table = pl.concat([self.counts(worst).classes, self.by_class(worst)], how="horizontal")
             return table.select(pl.col(r"^k\d+$"), "class_size", *figures)
 
         return engine.tables_like(
             classes.data,
             variables=variables,
-            classes=lambda: classes.rows(told(), by=variables.columns[1], descending=descending),
-            records=lambda: engine.carry_back(classes.data, classes.keys, "category", told()),
+            classes=lambda: classes.rows(of_worst(), by=variables.columns[1], descending=descending),
+            records=lambda: engine.carry_back(classes.data, classes.keys, "category", of_worst()),
         )
 
     @property

@@ -334,9 +334,9 @@ def neighbors(
     }
     apart: Floats | None = None
     if holdout is not None:
-        again = partial(identified, weighted, tables[0], others=exposed.to_original, progress=progress)
+        identify = partial(identified, weighted, tables[0], others=exposed.to_original, progress=progress)
         apart, against = _against_holdout(
-            space, points, tables, tolerances=tolerances, again=again, seed=seed, progress=progress
+            space, points, tables, tolerances=tolerances, identify=identify, seed=seed, progress=progress
         )
         figures.update(against)
     found = Measure(
@@ -430,7 +430,7 @@ def _against_holdout(
     tables: Sequence[pl.DataFrame],
     *,
     tolerances: pairs.Tolerances,
-    again: Callable[[pl.DataFrame], Identified],
+    identify: Callable[[pl.DataFrame], Identified],
     progress: bool,
     seed: Seed,
 ) -> tuple[Floats, dict[str, Any]]:
@@ -448,7 +448,7 @@ def _against_holdout(
         "nndr_holdout_median": np.median(_ratio(outside.distance)),
         "identical_share_holdout": float(_identical(tables[0], tables[2]).mean()),
         "hitting_rate_excess": float(hits[0] - hits[1]),
-        "epsilon_excess_over_holdout": again(released).share - again(control).share,
+        "epsilon_excess_over_holdout": identify(released).share - identify(control).share,
     }
 
 

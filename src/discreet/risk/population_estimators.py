@@ -70,13 +70,13 @@ def answer(
     quick: bool = False,
 ) -> Answer:
     """Ask an estimator; ``quick`` leaves the interval out."""
-    again = _Repeats(repeats, seed, progress, quick)
+    refits = _Refits(repeats, seed, progress, quick)
     if sample.records == sample.population:
         return _everybody(sample, estimator)
     if estimator == "average":
-        return _average(sample, again)
+        return _average(sample, refits)
     if estimator in ("gaussian", "d-vine"):
-        return _by_copula(sample, estimator, again)  # type: ignore[arg-type]
+        return _by_copula(sample, estimator, refits)  # type: ignore[arg-type]
     if estimator == "log-linear":
         fitted = fit_sample(sample)
         notes = tuple(model_caveats(fitted)) if fitted.model else ()
@@ -85,18 +85,18 @@ def answer(
             sample,
             fitted.estimate,
             lambda group: refitted(group, fitted).estimate,
-            again,
+            refits,
             settings,
             notes=notes,
         )
     model = SIZE_MODELS[estimator]
     found = model(sample.sizes())
-    return _jackknifed(sample, found, lambda group: model(group.sizes()), again, dict(found.parameters))
+    return _jackknifed(sample, found, lambda group: model(group.sizes()), refits, dict(found.parameters))
 
 
 @dataclass(frozen=True)
-class _Repeats:
-    """How often an estimate is made again from parts of the sample, with which random numbers; ``quick``: never."""
+class _Refits:
+    """How often a model is fitted to parts of the sample, and with which random numbers; never if ``quick``."""
 
     times: int
     seed: int
@@ -112,9 +112,9 @@ def _everybody(sample: CodedSample, estimator: str) -> Answer:
     return Answer(known, risk, risk, (note,))
 
 
-def _average(sample: CodedSample, again: _Repeats) -> Answer:
+def _average(sample: CodedSample, refits: _Refits) -> Answer:
     kinds: tuple[Kind, ...] = ("gaussian", "d-vine")
-    parts = tuple(_by_copula(sample, kind, again) for kind in kinds)
+    parts = tuple(_by_copula(sample, kind, refits) for kind in kinds)
     first, second = (part.estimate for part in parts)
     mean = Estimate(
         "average",
@@ -138,21 +138,21 @@ def _average(sample: CodedSample, again: _Repeats) -> Answer:
     )
 
 
-def _by_copula(sample: CodedSample, kind: Kind, again: _Repeats) -> Answer:
+def _by_copula(sample: CodedSample, kind: Kind, refits: _Refits) -> Answer:
     refuse_continuous(sample)
-    seed = again.seed
-    populations = min(again.times, max(2, _PEOPLE // sample.population))
+    seed = refits.seed
+    populations = min(refits.times, max(2, _PEOPLE // sample.population))
     full = simulated(sample, kind, populations, seed)
     risk = float(full.estimate.risk or 0.0)
-    if again.quick:
+    if refits.quick:
         return Answer(full.estimate, notes=full.notes, sizes=full.sizes)
     people = min(sample.population, max(_LARGEST_REPEAT, sample.records))
-    left = sample.leave_out(again.times, generator(seed, "jackknife", kind))
+    left = sample.leave_out(refits.times, generator(seed, "jackknife", kind))
     groups = [group.in_population(people) for group in left]
     # The same random numbers in every group: what differs between the answers is then the sample, not the draw.
     runs: list[Simulated] = [
         simulated(group, kind, 1, seed)
-        for group in track(groups, len(groups), f"Refitting the {kind} copula", progress=again.progress)
+        for group in track(groups, len(groups), f"Refitting the {kind} copula", progress=refits.progress)
     ]
     values = [float(run.estimate.risk or 0.0) for run in runs]
     error = jackknife_error(values)
@@ -170,16 +170,16 @@ def _jackknifed(
     sample: CodedSample,
     found: Estimate,
     estimate: Callable[[CodedSample], Estimate],
-    again: _Repeats,
+    refits: _Refits,
     settings: Mapping[str, Any],
     *,
     notes: tuple[str, ...] = (),
 ) -> Answer:
-    if again.quick or found.reason is not None:
+    if refits.quick or found.reason is not None:
         return Answer(found, notes=notes, settings=settings)
     stream = "log-linear" if found.estimator == "log-linear" else "sizes"
-    groups = sample.leave_out(again.times, generator(again.seed, "jackknife", stream))
-    runs = [estimate(group) for group in track(groups, len(groups), "Refitting", progress=again.progress)]
+    groups = sample.leave_out(refits.times, generator(refits.seed, "jackknife", stream))
+    runs = [estimate(group) for group in track(groups, len(groups), "Refitting", progress=refits.progress)]
     error = jackknife_error([run.risk for run in runs])
     if error is None:
         notes = (*notes, "No interval: the model could not be fitted to parts of the sample.")

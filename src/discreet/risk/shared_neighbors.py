@@ -198,20 +198,17 @@ class Judged:
     table: pl.DataFrame
 
 
-def sni_at(
-    lists: Integers, real: int, *, similarity: int = 3, min_points: int = 2, small: int = 5
-) -> dict[int, Judged]:
-    """Judge the clusters for every length of the neighbor lists that can be tried."""
-    return {
-        tried: _judged(
-            clusters_of(lists[:, :tried], similarity, min_points),
-            real,
-            small,
-            require_mixed=True,
-            noise="ignore",
-        )
+def sni_at(lists: Integers, real: int) -> dict[int, Judged]:
+    """Judge the clusters, by the usual settings, for every length of the neighbor lists that can be tried."""
+    similarity, min_points, small = 3, 2, 5
+    clusters = {
+        tried: clusters_of(lists[:, :tried], similarity, min_points)
         for tried in TRIED
         if similarity <= tried <= lists.shape[1]
+    }
+    return {
+        tried: _judged(labels, real, small, require_mixed=True, noise="ignore")
+        for tried, labels in clusters.items()
     }
 
 
