@@ -14,6 +14,7 @@ from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Shar
 from discreet.core.results import Measure
 from discreet.core.values import named_among
 from discreet.core.wording import percent
+from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
@@ -46,7 +47,7 @@ def alpha_k(
     alpha: Annotated[float, Share(above=True)] = 0.5,
     values: Annotated[Sequence[Any], HoldsValues()] | None = None,
     common: Annotated[float, Share(above=True)] = 1.0,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """How sure can an intruder be of a sensitive value, and how large is the smallest group?
 

@@ -25,6 +25,7 @@ from discreet.microdata import Microdata
 from discreet.risk import synthetic_pairs
 from discreet.risk.disclosure_cells import LARGEST_CELL, REASONS, DisclosureCells, Exclusions, identity_shares
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
+from discreet.risk.synthetic_pairs import Groups
 
 _MOST_ROWS = 15
 
@@ -102,7 +103,7 @@ def attribute_disclosure(
     *,
     keys: ColumnNames | None = None,
     groups_target: int | None = None,
-    groups_keys: Annotated[synthetic_pairs.Groups, Public()] = None,
+    groups_keys: Annotated[Groups, Public()] = None,
     special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     missing_target: bool = True,
     missing_keys: bool | ColumnNames = True,

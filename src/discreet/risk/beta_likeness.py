@@ -15,6 +15,7 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.results import Measure
 from discreet.core.wording import shown
+from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
@@ -46,7 +47,7 @@ def beta_likeness(
     sensitive: ColumnName | ColumnNames | None = None,
     enhanced: bool = False,
     threshold: Annotated[float, AtLeast(0)] = 1.0,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """By what factor does a class raise the chance of a sensitive value?
 
@@ -151,7 +152,7 @@ def delta_disclosure(
     sensitive: ColumnName | ColumnNames | None = None,
     absent: Literal["ignore", "infinite"] = "ignore",
     threshold: Annotated[float, AtLeast(0)] = 1.0,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """By how much, up or down, does a class change the odds of a sensitive value?
 

@@ -13,6 +13,8 @@ from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.results import Measure
 from discreet.core.wording import percent
+from discreet.engine import Missing
+from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, company_caveats
 
@@ -37,8 +39,8 @@ def k_map(
     population: Microdata,
     *,
     keys: ColumnNames | None = None,
-    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
-    missing: engine.Missing = "category",
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
+    missing: Missing = "category",
     threshold: int = 3,
 ) -> Measure:
     """How many people of the population share the rarest combination of key values found in the file?
@@ -143,8 +145,8 @@ def delta_presence(
     population: Microdata,
     *,
     keys: ColumnNames | None = None,
-    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
-    missing: engine.Missing = "category",
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
+    missing: Missing = "category",
 ) -> Measure:
     """How surely can an intruder tell that a person is in the file, or is not?
 

@@ -22,6 +22,7 @@ from discreet.core.errors import ColumnError, ParameterError, need_names
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
+from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, refuse_nobody
 from discreet.risk.k_anonymity import key_caveats
@@ -119,7 +120,7 @@ def individual(
     employer_weight: ColumnName | None = None,
     threshold: Annotated[float, Share()] = 0.1,
     target_share: Annotated[float, Share(above=True)] | None = None,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """How likely is each person of a survey to be found, given how many people the weights say are like them?
 

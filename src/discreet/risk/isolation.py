@@ -28,6 +28,7 @@ from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
+from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk import singling_out
 from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
@@ -186,7 +187,7 @@ def isolation(
     population: Microdata | None = None,
     population_size: int | None = None,
     probability: ColumnName | None = None,
-    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     specificity: Annotated[float, Above(0)] = 100.0,
     factor: Annotated[float, Above(0)] = 10.0,
     membership_known: bool = False,

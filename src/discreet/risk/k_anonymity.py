@@ -17,6 +17,8 @@ from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, Beside, Caveat, OfAdvice
 from discreet.core.results import Measure
 from discreet.core.wording import named, percent, shown
+from discreet.engine import Missing
+from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.delta_presence import population_classes
 from discreet.risk.equivalence_classes import EquivalenceClasses, Heads, company_caveats
@@ -75,7 +77,7 @@ def k_anonymity(
     data: Microdata,
     *,
     keys: ColumnNames | None = None,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
     threshold: Annotated[int, AtLeast(1)] = 3,
 ) -> Measure:
     """How many people share the rarest combination of key values?
@@ -250,9 +252,9 @@ def reidentification(
     *,
     keys: ColumnNames | None = None,
     population: Microdata | None = None,
-    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     threshold: Annotated[float, Share()] = 0.2,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """How likely is an intruder to point at the right record?
 

@@ -18,6 +18,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown, type_name
+from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
@@ -92,7 +93,7 @@ def l_diversity(
     groups: Annotated[int, AtLeast(1)] | Annotated[Sequence[float], Public()] | None = None,
     tolerance: Annotated[float, Above(0)] | None = None,
     threshold: Annotated[float, AtLeast(1)] = 2,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """How many different sensitive values stand behind one combination of key values?
 

@@ -19,6 +19,7 @@ from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
+from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk import key_sets
 from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, Heads
@@ -96,7 +97,7 @@ def special_uniques(
     keys: ColumnNames | None = None,
     max_size: Annotated[int, AtLeast(1)] | None = None,
     sampling_fraction: Annotated[float, Share(above=True)] | None = None,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
     show_values: bool = False,
     progress: bool = True,
 ) -> Measure:

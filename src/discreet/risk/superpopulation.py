@@ -17,6 +17,8 @@ from discreet.core.findings import WEIGHTS_UNUSED, without
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
+from discreet.engine import Missing
+from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
@@ -256,8 +258,8 @@ def known_population(
     population: Microdata,
     *,
     keys: ColumnNames | None = None,
-    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
-    missing: engine.Missing = "category",
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
+    missing: Missing = "category",
 ) -> Measure:
     """How likely is a match between the file and its population, counted in a population file?
 

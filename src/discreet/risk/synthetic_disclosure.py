@@ -34,6 +34,7 @@ from discreet.risk.attribute_disclosure import (
 )
 from discreet.risk.disclosure_cells import COLUMNS, LARGEST_CELL, Exclusions
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
+from discreet.risk.synthetic_pairs import Groups
 
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
@@ -75,8 +76,8 @@ def disclosure(
     targets: Annotated[str | Sequence[str], HoldsValues()] | None = None,
     *,
     keys: ColumnNames | None = None,
-    groups_target: Annotated[synthetic_pairs.Groups, Public()] = None,
-    groups_keys: Annotated[synthetic_pairs.Groups, Public()] = None,
+    groups_target: Annotated[Groups, Public()] = None,
+    groups_keys: Annotated[Groups, Public()] = None,
     special_values: Annotated[Mapping[str, Sequence[float]], HoldsValues(by_column=True)] | None = None,
     missing_target: bool = True,
     missing_keys: bool | ColumnNames = True,

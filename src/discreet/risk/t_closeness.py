@@ -17,6 +17,7 @@ from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsVal
 from discreet.core.errors import ParameterError
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
+from discreet.engine import Missing
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.earth_mover import hierarchical_emd, ordered_emd
@@ -70,7 +71,7 @@ def t_closeness(
     hierarchy: Annotated[Hierarchy, HoldsValues()] | None = None,
     groups: Annotated[int, AtLeast(1)] | Annotated[Sequence[float], Public()] | None = None,
     threshold: Annotated[float, AtLeast(0)] = 0.2,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
 ) -> Measure:
     """How far are the sensitive values of a class from those of the whole file?
 

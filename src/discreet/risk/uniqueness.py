@@ -17,6 +17,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
+from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
 from discreet.risk.k_anonymity import key_caveats, records_almost_alone, records_below
@@ -70,7 +71,7 @@ def uniqueness(
     *,
     keys: ColumnNames | None = None,
     population: Microdata | None = None,
-    recoding: Annotated[engine.Recoding, HoldsValues(by_column=True)] | None = None,
+    recoding: Annotated[Recoding, HoldsValues(by_column=True)] | None = None,
     population_size: Annotated[int, AtLeast(1)] | None = None,
     method: Method = "bayes",
     missing: Partition = "category",

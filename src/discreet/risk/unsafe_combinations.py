@@ -20,6 +20,7 @@ from discreet.core.charts import Bars, finite, part_shown, row_bars, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
+from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses
 from discreet.risk.k_anonymity import key_caveats
@@ -77,7 +78,7 @@ def unsafe_combinations(
     keys: ColumnNames | None = None,
     max_size: Annotated[int, AtLeast(1)] = 3,
     threshold: Annotated[int, AtLeast(2)] = 3,
-    missing: engine.Missing = "category",
+    missing: Missing = "category",
     show_values: bool = False,
     progress: bool = True,
 ) -> Measure:
