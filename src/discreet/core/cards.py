@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from discreet.core import index
-from discreet.core.parameters import fault, function_hints
+from discreet.core.parameters import checked, fault, function_hints
 from discreet.core.requests import Request, Takes, ask, takes_of
 
 if TYPE_CHECKING:
@@ -373,10 +373,12 @@ def measure(
     """Give a measure its card; `Card` says what each entry is.
 
     The name is that of the function (a second name for one function is a question of its own), the title the name in
-    words, the question the first line of the docstring, and the room that of the module, unless given.
+    words, the question the first line of the docstring, and the room that of its module, unless given. A measure checks
+    its parameters (`discreet.core.parameters.checked`).
     """
 
-    def declared(function: _Function) -> _Function:
+    def declared(unchecked: _Function) -> _Function:
+        function = cast(_Function, checked(unchecked))
         called = name or function.__name__
         _CARDS[called] = Card(
             name=called,

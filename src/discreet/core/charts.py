@@ -333,6 +333,21 @@ def figure_bars(
     )
 
 
+def row_bars(
+    title: str, rows: Sequence[Mapping[str, Any]], label: str, value: str, axis: str, *, as_share: bool = True
+) -> Bars:
+    """Draw one value of each row as a bar from left to right, none of them at risk."""
+    return Bars(
+        title=title,
+        labels=tuple(str(row[label]) for row in rows),
+        values=tuple(float(row[value]) for row in rows),
+        axis=axis,
+        at_risk=(False,) * len(rows),
+        horizontal=True,
+        as_share=as_share,
+    )
+
+
 def part_shown(kept: Sequence[object], rows: Sequence[object]) -> str:
     """Say how many of the rows are drawn, where it is not all.
 

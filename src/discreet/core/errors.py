@@ -104,24 +104,29 @@ def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> st
 
 
 def need_known(
-    names: Iterable[str],
+    names: Iterable[str | None],
     known: Iterable[str],
+    said: str = "",
     *,
     what: str = "column",
     before: str = "",
     after: str = "",
     kind: type[DiscreetError] = ColumnError,
 ) -> None:
-    """Refuse the first name that does not exist, a column unless told otherwise; ``before`` and ``after`` say where.
+    """Refuse the first name that does not exist, a column unless told otherwise; None is no name.
+
+    ``before`` and ``after`` say where it stands; ``said`` is a sentence of its own.
 
     Examples
     --------
-    >>> need_known(["age"], ["age", "sex"])
+    >>> need_known(["agee"], ["age", "sex"], "It was named in columns.")
+    Traceback (most recent call last):
+    discreet.core.errors.ColumnError: There is no column 'agee'. Did you mean 'age'? It was named in columns.
     """
     there = known if isinstance(known, Mapping) else set(known)
     for name in names:
-        if name not in there:
-            raise kind(f"{before}{unknown_name(name, known, what=what)}{after}")
+        if name is not None and name not in there:
+            raise kind(f"{before}{unknown_name(name, known, what=what)}{after} {said}".rstrip())
 
 
 def not_microdata(value: object, what: str = "data") -> ParameterError:

@@ -202,6 +202,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     Traceback (most recent call last):
     discreet.core.errors.ParameterError: twice: number must be a whole number, not a text.
     """
+    if getattr(function, "checks_parameters", False):
+        return function
     signature = inspect.signature(function)
     # Whoever makes an object names its class.
     where = function.__qualname__.split(".")[-2] if function.__name__ == "__init__" else function.__name__
@@ -223,6 +225,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                     _refuse_repeats(bound.arguments[name], name)
         return function(*bound.args, **bound.kwargs)
 
+    run.checks_parameters = True  # type: ignore[attr-defined]
     return run
 
 

@@ -52,6 +52,19 @@ def generator(seed: Seed = None, *path: str) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence([int(seed), *words]))
 
 
+def some_rows(rows: int, most: int, random: np.random.Generator) -> Integers:
+    """Draw at most so many places of a file, in order; all of them where there are no more.
+
+    Examples
+    --------
+    >>> some_rows(3, 5, generator(1)).tolist(), len(some_rows(100, 5, generator(1)))
+    ([0, 1, 2], 5)
+    """
+    if rows <= most:
+        return np.arange(rows, dtype=np.int64)
+    return np.sort(random.choice(rows, most, replace=False)).astype(np.int64)
+
+
 def fresh_seed() -> int:
     """Draw a seed from the operating system, to be noted in the internal log."""
     return secrets.randbits(63)

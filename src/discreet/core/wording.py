@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet.core import index
@@ -54,6 +54,18 @@ def percent(share: float | None) -> str:
     digits = 2 if share < 0.01 or 0.99 < share < 1 else 1
     text = f"{share * 100:,.{digits}f}"
     return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def named(names: Iterable[str]) -> str:
+    """List names as a sentence does.
+
+    Examples
+    --------
+    >>> named(["age"]), named(["age", "sex", "zip"])
+    ("'age'", "'age', 'sex' and 'zip'")
+    """
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
 def columns_not_judged(names: Sequence[str], most: int = 12) -> str:

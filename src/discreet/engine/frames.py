@@ -17,6 +17,7 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, is_panic, unpacked
 from discreet.core.native_libraries import quiet_panics
+from discreet.core.results import Detail
 from discreet.core.values import check_calendar
 from discreet.core.wording import type_name
 from discreet.microdata import Microdata
@@ -27,6 +28,8 @@ WHOSE = "\0whose"
 _SAMPLE, _WHOLE = "a sample beside it", "the file it was drawn from"
 _SMALL = 10_000  # records of a file in memory that is kept as it was read
 T = TypeVar("T")
+Table = pl.DataFrame | Mapping[str, Any] | Callable[[], Any]
+"""A detail table, its columns, or what makes either."""
 
 
 def remembered(data: Microdata, shelf: str, at: Hashable, make: Callable[[], T]) -> T:
@@ -220,6 +223,27 @@ def like(data: Microdata, table: pl.DataFrame) -> Any:
     if kind.is_pyarrow():
         return table.to_arrow()
     return table
+
+
+def tables_like(data: Microdata, **tables: Table) -> Detail:
+    """Name the detail tables of a result, each handed over as `like` does; a function is called when it is asked for.
+
+    A table by column is given as its columns; one that is in the user's kind of frame already stays as it is.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"age": [30, 41]}))
+    >>> tables_like(people, records={"row": [1, 2]}, sizes=lambda: pl.DataFrame({"n": [2]}))["sizes"].item()
+    2
+    """
+
+    def made(table: Table) -> Any:
+        found = table() if callable(table) else table
+        if isinstance(found, Mapping):
+            found = pl.DataFrame(found)
+        return like(data, found) if isinstance(found, pl.DataFrame) else found
+
+    return Detail(**{name: partial(made, table) for name, table in tables.items()})
 
 
 def filler(dtype: Any) -> Any:

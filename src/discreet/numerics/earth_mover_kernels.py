@@ -1,4 +1,4 @@
-"""The earth mover's distance of every class in one pass over its counts, compiled."""
+"""One pass over the counts of every class, compiled: the earth mover's distance, and groups of near values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Integers
 from discreet.core.compiling import compiled
 
 
@@ -44,3 +44,20 @@ def mean_cumulative_gap(starts: Any, codes: Any, counts: Any, file_share: Any) -
             total += (prefix[stop] - prefix[low]) - share * (stop - low)
         distances[owner] = max(total / last, 0.0)
     return distances
+
+
+@compiled
+def greedy_groups(values: Floats, starts: Integers, tolerance: float) -> Integers:
+    """Number the groups of sorted values per class; a group ends where a value is ``tolerance`` from its first.
+
+    A missing value (NaN, sorted last) is a group of its own.
+    """
+    groups = np.zeros(len(values), dtype=np.int64)
+    for j in range(len(starts) - 1):
+        group, first = 0, values[starts[j]]
+        for i in range(starts[j], starts[j + 1]):
+            if i > starts[j] and not values[i] - first < tolerance:
+                group += 1
+                first = values[i]
+            groups[i] = group
+    return groups

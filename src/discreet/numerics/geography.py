@@ -168,6 +168,19 @@ def places_of(
     return places_in(engine.collect(data, columns), columns, system)
 
 
+def places_of_both(
+    original: Microdata,
+    released: Microdata,
+    location: Sequence[str] | None,
+    system: CoordinateSystem,
+    purpose: str,
+) -> tuple[Places, Places]:
+    """Find the coordinates of an original and of its release, which may hold them by names of its own."""
+    ours = places_of(original, location, system, purpose=purpose, file="original")
+    names = location or released.roles.location or ours.columns
+    return ours, places_of(released, names, system, purpose=purpose, file="release")
+
+
 def places_in(table: pl.DataFrame, columns: tuple[str, str], system: CoordinateSystem) -> Places:
     """Read the locations of records in memory; refused are numbers that are no location."""
     first, second = (table[name].cast(pl.Float64).to_numpy() for name in columns)

@@ -15,17 +15,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.engine.precision import (
-    Grid,
-    Setting,
-    agreed_grid,
-    equal_only_so,
-    of_writing,
-    on_grid,
-    wanted_precision,
-)
-from discreet.microdata import Microdata, require_microdata
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
+from discreet.engine.precision import Grid, Setting
+from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points, as_float
 
@@ -94,9 +86,7 @@ def placed(
 
 def check_categorical(names: Sequence[str], categorical: Sequence[str]) -> tuple[str, ...]:
     """Refuse a categorical column that is not compared."""
-    for name in categorical:
-        if name not in names:
-            raise ColumnError(f"{unknown_name(name, names)} It was named under 'categorical'.")
+    need_known(categorical, names, "It was named under 'categorical'.")
     return tuple(categorical)
 
 
@@ -147,12 +137,8 @@ class Tolerances:
         share: float,
     ) -> Tolerances:
         """Take the ranges of the original."""
-        numeric = tuple(
-            name
-            for name, dtype in original.schema.items()
-            if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
-        )
-        known = _numbers(original, numeric)
+        numeric = tuple(numbers_among(original, categorical))
+        known = number_matrix(original, numeric)
         spans = [
             np.ptp(column[~np.isnan(column)]) if (~np.isnan(column)).any() else 0.0 for column in known.T
         ]
@@ -161,22 +147,36 @@ class Tolerances:
 
     def hits(self, targets: pl.DataFrame, candidates: pl.DataFrame) -> Flags:
         """Say for each target whether some candidate agrees with it; missing agrees with missing."""
-        numbers, others = _numbers(targets, self.numeric), _numbers(candidates, self.numeric)
+        numbers, others = (number_matrix(table, self.numeric) for table in (targets, candidates))
         ours, theirs = plain_rows(targets), plain_rows(candidates)
-        gaps = [
-            (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
-        ]
         found = in_boxes(
             np.nan_to_num(numbers),
             np.nan_to_num(others),
             self.reach,
-            equal=[*((ours[name], theirs[name]) for name in self.categories), *gaps],
+            equal=[*((ours[name], theirs[name]) for name in self.categories), *gaps_alike(numbers, others)],
             first_only=True,
         )
         return found.counts > 0
 
 
-def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
+def gaps_alike(numbers: Floats, others: Floats) -> list[tuple[pl.Series, pl.Series]]:
+    """Pair the gaps of each column of two files: missing agrees with missing and with nothing else."""
+    return [
+        (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
+    ]
+
+
+def numbers_among(table: pl.DataFrame, categorical: Sequence[str]) -> list[str]:
+    """Name the columns of numbers and dates whose values are no codes."""
+    return [
+        name
+        for name, dtype in table.schema.items()
+        if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
+    ]
+
+
+def number_matrix(table: pl.DataFrame, names: Sequence[str]) -> Floats:
+    """Put columns of numbers and dates side by side; missing values are not a number."""
     columns = [as_float(table[name]) for name in names]
     return np.column_stack(columns) if columns else np.empty((table.height, 0))
 
@@ -210,14 +210,9 @@ class ComparedColumns:
 
 def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) -> list[Microdata]:
     """Give the released copies as a list, checked."""
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else released
-    if not isinstance(copies, list | tuple):
-        require_microdata(released, "released")
+    copies = [released] if isinstance(released, Microdata) else list(released)
     if not copies:
         raise ParameterError("released is an empty list: give one release, or a list of copies.")
-    for copy in copies:
-        require_microdata(copy, "released")
     first = set(copies[0].columns)
     for place, copy in enumerate(copies[1:], 2):
         if set(copy.columns) != first:
@@ -228,7 +223,15 @@ def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) ->
             )
     for data in (original, *copies):
         engine.overview(data, ())
-    return list(copies)
+    return copies
+
+
+def listed_files(released: Microdata | Sequence[Microdata]) -> list[Microdata]:
+    """Give one release or several as a list, and refuse a list of none."""
+    files = [released] if isinstance(released, Microdata) else list(released)
+    if not files:
+        raise ParameterError("released must be a file or a list of at least one.")
+    return files
 
 
 def compared_columns(
@@ -275,11 +278,7 @@ def _named(original: Microdata, files: Sequence[Microdata], columns: str | Seque
         )
     for data in (original, *files):
         what = "original" if data is original else "release"
-        for name in names:
-            if name not in data.schema:
-                raise ColumnError(
-                    f"{unknown_name(name, data.columns)} It was named in columns; the {what} lacks it."
-                )
+        need_known(names, data.schema, f"It was named in columns; the {what} lacks it.")
     for name in names:
         if name in original.roles.identifiers and name in original.roles.technical:
             raise ColumnError(
@@ -312,9 +311,7 @@ def weights_of(
 def names_checked(original: Microdata, names: str | Sequence[str], what: str) -> tuple[str, ...]:
     """Check the columns that a parameter names."""
     listed = (names,) if isinstance(names, str) else tuple(names)
-    for name in listed:
-        if name not in original.schema:
-            raise ColumnError(f"{unknown_name(name, original.columns)} It was named in {what}.")
+    need_known(listed, original.schema, f"It was named in {what}.")
     return listed
 
 
@@ -339,7 +336,7 @@ class Agreed:
     @property
     def parameters(self) -> dict[str, Any]:
         """The precision by column, for the parameters of a measure."""
-        return {name: grid.words for name, grid in self.grids.items()}
+        return dict(grid_words(self.grids))
 
 
 def precise_alike(
@@ -367,15 +364,15 @@ def precise_alike(
     for name in ours.columns:
         if name in categorical or name not in theirs.columns:
             continue
-        grid = agreed_grid(ours[name], theirs[name], name, precision)
-        if grid is not None and not (writing_only and not of_writing(grid, ours[name], theirs[name])):
+        grid = engine.agreed_grid(ours[name], theirs[name], name, precision)
+        if grid is not None and not (writing_only and not engine.of_writing(grid, ours[name], theirs[name])):
             grids[name] = grid
     if not grids:
         return list(tables), Agreed()
-    only_so = {name: equal_only_so(ours[name], theirs[name], grid) for name, grid in grids.items()}
+    only_so = {name: engine.equal_only_so(ours[name], theirs[name], grid) for name, grid in grids.items()}
     rounded = [
         table.with_columns(
-            on_grid(table[name], grid) for name, grid in grids.items() if name in table.columns
+            engine.on_grid(table[name], grid) for name, grid in grids.items() if name in table.columns
         )
         for table in tables
     ]
@@ -415,15 +412,19 @@ def stated_precision(precision: Setting, rounded: Mapping[str, str]) -> Any:
     return precision if precision is not None and precision != "detected" else dict(rounded)
 
 
+def grid_words(grids: Mapping[str, Grid]) -> dict[str, str]:
+    """Word the precision of each column."""
+    return {name: grid.words for name, grid in grids.items()}
+
+
 def check_precision(precision: Setting, columns: Sequence[str]) -> None:
     """Refuse a precision that is none, or is given for a column that is not compared."""
     if isinstance(precision, Mapping):
         for name in precision:
-            if name not in columns:
-                raise ColumnError(f"{unknown_name(name, columns)} It was named under 'precision'.")
-            wanted_precision(precision, name)
+            need_known([name], columns, "It was named under 'precision'.")
+            engine.wanted_precision(precision, name)
     else:
-        wanted_precision(precision, "every column")
+        engine.wanted_precision(precision, "every column")
 
 
 def rounding_caveats(rounded: Mapping[str, tuple[Grid, int]]) -> list[str]:

@@ -11,25 +11,15 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Share
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.values import named_among
 from discreet.core.wording import percent
-from discreet.engine import ClassCounts, Missing
+from discreet.engine import Missing
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    attribute_detail,
-    attribute_parameters,
-    company_figures,
-    heads_of,
-    nobody_knows,
-    worst_column,
-)
-from discreet.risk.l_diversity import class_profile, sensitive_caveats
+from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How common is one sensitive value within a group?",
     headline="commonest value, at most (alpha)",
@@ -49,7 +39,6 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
     assess=OfFile(16, sensitive=True),
     tells=("counted_in",),
 )
-@checked
 def alpha_k(
     data: Microdata,
     *,
@@ -102,53 +91,43 @@ def alpha_k(
     >>> alpha_k(Microdata(people, keys=["sex"], sensitive=["ill"]), values=["yes"]).value
     0.5
     """
-    keys = engine.resolve_keys(data, keys)
-    columns = engine.resolve_sensitive(data, sensitive, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
 
-    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+    def by_class(column: str) -> pl.DataFrame:
         if values is None and common == 1:
-            found = class_profile(data, keys, column, missing, (), named=named)
-            return found.with_columns(alpha=pl.col("top_share"))
-        counts = engine.class_counts(data, keys, column, missing)
-        table = _shares_of(counts, values, column, common)
-        return pl.concat([counts.classes, table], how="horizontal") if named else table
+            profile = engine.attribute_profile(data, classes.keys, column, missing)
+            return profile.with_columns(alpha=pl.col("top_share"))
+        return _shares_of(asked.counts(column), values, column, common)
 
-    variables, worst, records = worst_column(
-        data, keys, columns, missing, by_class, figure="alpha", threshold=alpha
-    )
-    k = int(engine.size_spectrum(data, keys, missing)["class_size"][0])
+    asked = SensitiveColumns(classes, engine.resolve_sensitive(data, sensitive, classes.keys), by_class)
+    variables, worst, above = asked.above("alpha", alpha)
+    k = classes.smallest
     return Measure(
         name="alpha_k",
         value=worst["alpha"],
         figures={
             "alpha": worst["alpha"],
             "k": k,
-            "classes_above": worst["classes_above"],
-            "records_above": worst["records_above"],
-            "share_above": worst["records_above"] / records,
-            **company_figures(data, keys, missing),
+            **above,
+            **classes.figures,
         },
         meaning=(
             f"In the worst class an intruder's best guess of '{worst['sensitive']}' is right for "
-            f"{percent(worst['alpha'])} of its people; {worst['records_above']:,} of {records:,} "
-            f"{heads_of(data).many} are in classes where one value holds more than {percent(alpha)}, and the smallest "
-            f"class has {k:,}.{nobody_knows(data, keys)}"
+            f"{percent(worst['alpha'])} of its people; {worst['records_above']:,} of "
+            f"{classes.everybody} are in classes where one value holds more than {percent(alpha)}, and the smallest "
+            f"class has {k:,}.{classes.not_counted}"
         ),
-        caveats=sensitive_caveats(data, keys, columns, missing),
-        parameters=attribute_parameters(
-            data,
-            keys,
-            columns,
-            missing,
-            alpha=alpha,
-            values=None if values is None else len(values),
-            common=common,
+        caveats=asked.caveats,
+        parameters=asked.parameters(
+            alpha=alpha, values=None if values is None else len(values), common=common
         ),
-        detail=attribute_detail(data, keys, variables, by_class, "alpha"),
+        detail=asked.detail(variables, "alpha"),
     )
 
 
-def _shares_of(counts: ClassCounts, values: Sequence[Any] | None, column: str, common: float) -> pl.DataFrame:
+def _shares_of(
+    counts: engine.ClassCounts, values: Sequence[Any] | None, column: str, common: float
+) -> pl.DataFrame:
     wanted = counts.overall <= common
     if values is not None:
         wanted &= named_among(counts.values, values, column)

@@ -19,22 +19,13 @@ from discreet.core.charts import Chart, Dots, Row, figure_bars, finite, number, 
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
-from discreet.engine.attribution_counts import carry_scores
+from discreet.core.results import Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.risk import synthetic_pairs
 from discreet.risk.disclosure_cells import LARGEST_CELL, REASONS, DisclosureCells, Exclusions, identity_shares
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
-from discreet.risk.synthetic_pairs import (
-    Groups,
-    PairedFiles,
-    guessable,
-    key_caveats,
-    mean_of,
-    meaning_of,
-    parameters_of,
-)
+from discreet.risk.synthetic_pairs import Groups
 
 _MOST_ROWS = 15
 
@@ -71,7 +62,6 @@ def _hundredth(value: object) -> float | None:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="What can be learned about one column from a synthetic file?",
     headline="of the people (DiSCO)",
@@ -106,7 +96,6 @@ def _hundredth(value: object) -> float | None:
         "missing_keys_left_out",
     ),
 )
-@checked
 def attribute_disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -185,7 +174,7 @@ def attribute_disclosure(
     """
     keys = engine.resolve_keys(original, keys)
     engine.resolve_sensitive(original, [target], keys)
-    files = PairedFiles.of(
+    files = synthetic_pairs.PairedFiles.of(
         original,
         released,
         keys,
@@ -205,41 +194,38 @@ def attribute_disclosure(
         denom_lim or LARGEST_CELL,
         exclude_over_denom,
         denominator,
+        thresh_1way,
+        thresh_2way,
     )
-    results = [
-        Checked.of(files, target, i, exclusions, thresh_1way=thresh_1way, thresh_2way=thresh_2way)
-        for i in range(len(files.copies))
-    ]
+    results = [Checked.of(files, target, i, exclusions) for i in range(len(files.copies))]
     rows: list[dict[str, Any]] = []
     for i, result in enumerate(results):
         who = result.thinned_identity() if compat else identity_of(files, i, left_out, "original")
         rows.append({**who, **result.figures})
-    figures = mean_of(rows)
+    figures = synthetic_pairs.mean_of(rows)
     if holdout is not None:
         figures |= against_holdout(files, holdout, target, exclusions, figures)
     first = results[0]
     tables: dict[str, Any] = {
         "records": lambda: _flag_records(files, target, exclusions),
-        "one_way": lambda: engine.like(original, first.one_way),
-        "two_way": lambda: engine.like(original, first.two_way),
-        "exclusions": lambda: engine.like(original, first.cells.excluded()),
+        "one_way": first.one_way,
+        "two_way": first.two_way,
+        "exclusions": first.cells.excluded,
     }
     if len(rows) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(rows).with_row_index("copy", offset=1))
+        tables["copies"] = pl.DataFrame(rows).with_row_index("copy", offset=1)
     return Measure(
         name="attribute_disclosure",
         value=figures["DiSCO"],
         figures=figures,
-        meaning=meaning_of(target, figures, files.keys),
+        meaning=synthetic_pairs.meaning_of(target, figures, files.keys),
         caveats=[
-            *guessable(
-                target, first.one_way, first.two_way, figures, exclusions=exclusions, most=thresh_2way[1]
-            ),
-            *key_caveats(files),
+            *synthetic_pairs.guessable(target, first.one_way, first.two_way, figures, exclusions),
+            *synthetic_pairs.key_caveats(files),
             *files.notes,
             *dict.fromkeys((*files.key_cells[0].notes, *first.cells.joint.notes)),
         ],
-        parameters=parameters_of(
+        parameters=synthetic_pairs.parameters_of(
             files,
             [target],
             exclusions,
@@ -250,15 +236,15 @@ def attribute_disclosure(
             holdout_file=holdout is not None,
             compat=compat,
         ),
-        detail=Detail(**tables),
+        detail=engine.tables_like(original, **tables),
     )
 
 
-def _flag_records(files: PairedFiles, target: str, exclusions: Exclusions) -> Any:
+def _flag_records(files: synthetic_pairs.PairedFiles, target: str, exclusions: Exclusions) -> Any:
     exact = files.exact(target)
     joint, position = files.grouped(exact, target)
     flags = DisclosureCells.of(joint, files.keys, exclusions).flags()
-    return carry_scores(files.links[0], exact, (target,), flags[position])
+    return engine.carry_scores(files.links[0], exact, (target,), flags[position])
 
 
 # What the disclosure measures are to be computed on: the targets, the exclusions and the checked cells.
@@ -278,19 +264,12 @@ class Checked:
 
     @classmethod
     def of(
-        cls,
-        files: PairedFiles,
-        target: str,
-        copy: int,
-        exclusions: Exclusions,
-        *,
-        thresh_1way: tuple[float, float],
-        thresh_2way: tuple[float, float],
+        cls, files: synthetic_pairs.PairedFiles, target: str, copy: int, exclusions: Exclusions
     ) -> Checked:
         """Count, decide and check one target in the original and one copy."""
         joint, _ = files.cells(target, copy)
         cells = DisclosureCells.of(joint, files.keys, exclusions)
-        one, two = cells.one_way(thresh_1way), cells.two_way(thresh_2way)
+        one, two = cells.one_way(exclusions.one_way), cells.two_way(exclusions.two_way)
         over = cells.correct & (cells.sizes > exclusions.denom_lim)
         figures = {
             **cells.shares(),
@@ -379,7 +358,7 @@ def specific_risk(training: float, holdout: float) -> float:
 
 
 def against_holdout(
-    files: PairedFiles,
+    files: synthetic_pairs.PairedFiles,
     holdout: Microdata,
     target: str,
     exclusions: Exclusions,
@@ -398,7 +377,7 @@ def against_holdout(
         ).shares()
         for i in range(len(files.copies))
     ]
-    mean = mean_of(shares)
+    mean = synthetic_pairs.mean_of(shares)
     return {
         "DiSCO_control": mean["DiSCO"],
         "R": specific_risk(figures["DiSCO"] / 100, mean["DiSCO"] / 100),

@@ -14,26 +14,8 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import type_name
-from discreet.engine import Missing
-from discreet.engine.attribution_counts import (
-    JointCounts,
-    SharedClasses,
-    carry_scores,
-    joint_counts,
-    shared_classes,
-)
-from discreet.engine.comparable import as_text, must_be_released
-from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.risk.attribution_scores import (
-    CellScores,
-    Guess,
-    Unmatched,
-    cell_scores,
-    chances,
-    own_chances,
-    summary,
-)
+from discreet.risk import attribution_scores
 from discreet.risk.value_classes import Classes, Source, Strategy, coarsened, edges_of, overlapping
 
 
@@ -41,18 +23,32 @@ from discreet.risk.value_classes import Classes, Source, Strategy, coarsened, ed
 class Attack:
     """What the intruder does and knows, and how the guesses are counted."""
 
-    unmatched: Unmatched = "exclude"
+    unmatched: attribution_scores.Unmatched = "exclude"
     baseline: str = "matched"
     tolerances: Mapping[str, float] = field(default_factory=dict)
-    guess: Guess = "proportional"
+    guess: attribution_scores.Guess = "proportional"
     knows: Mapping[Any, float] = field(default_factory=dict)
     membership: float = 1.0
     fallback: float | None = None
     classes: Mapping[str, Classes] = field(default_factory=dict)
+    strategy: Strategy = "equal_frequency"
+    edges_from: Source | None = None
 
-    def chances(self, joint: JointCounts, scores: CellScores) -> Floats:
+    def summed(
+        self,
+        joint: engine.JointCounts,
+        scores: attribution_scores.CellScores,
+        chance: Floats,
+        tolerance: float | None = None,
+    ) -> dict[str, Any]:
+        """Sum up how often guesses with these chances are right."""
+        return attribution_scores.summary(
+            joint, scores, chance, unmatched=self.unmatched, baseline=self.baseline, tolerance=tolerance
+        )
+
+    def chances(self, joint: engine.JointCounts, scores: attribution_scores.CellScores) -> Floats:
         """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
-        chance = chances(joint, scores, self.guess)
+        chance = attribution_scores.chances(joint, scores, self.guess)
         if self.membership < 1:
             values = int(joint.value_inside.sum())
             other = 1 / values if self.fallback is None else self.fallback
@@ -66,32 +62,20 @@ class Attack:
 class Link:
     """An original and one release, their classes numbered alike."""
 
-    shared: SharedClasses
+    shared: engine.SharedClasses
     attack: Attack
-
-    @classmethod
-    def between(
-        cls,
-        original: Microdata,
-        released: Microdata,
-        keys: Sequence[str],
-        missing: Missing,
-        attack: Attack,
-        *,
-        precision: Setting = None,
-    ) -> Link:
-        """Join the classes of two files."""
-        return cls(shared_classes(original, released, keys, missing, precision), attack)
 
     def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
         """Count keys by one target and put the cells into the classes of the user."""
-        exact = joint_counts(self.shared, target, weight)
+        exact = engine.joint_counts(self.shared, target, weight)
         joint, position = exact, np.arange(len(exact.owners))
         if any(column in self.attack.classes for column in (*self.shared.keys, *target)):
             joint, position = coarsened(exact, self.shared.keys, target, self.attack.classes)
         joint = overlapping(joint, self.shared.keys)
         tolerance = self.attack.tolerances.get(target[0])
-        scores = cell_scores(joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest")
+        scores = attribution_scores.cell_scores(
+            joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest"
+        )
         return Aimed(self, target, exact, joint, position, scores, tolerance)
 
 
@@ -101,23 +85,16 @@ class Aimed:
 
     link: Link
     target: tuple[str, ...]
-    exact: JointCounts
-    joint: JointCounts
+    exact: engine.JointCounts
+    joint: engine.JointCounts
     position: Integers
-    scores: CellScores
+    scores: attribution_scores.CellScores
     tolerance: float | None
 
     def figures(self) -> dict[str, Any]:
-        """Add up the figures of this target."""
-        attack = self.link.attack
-        return summary(
-            self.joint,
-            self.scores,
-            attack.chances(self.joint, self.scores),
-            unmatched=attack.unmatched,
-            baseline=attack.baseline,
-            tolerance=self.tolerance,
-        )
+        """The figures of attribution, by name."""
+        attack, joint, scores = self.link.attack, self.joint, self.scores
+        return attack.summed(joint, scores, attack.chances(joint, scores), self.tolerance)
 
     def bootstrap(self, replicates: int, random: np.random.Generator) -> dict[str, float | None]:
         """Redraw the original records and say between which values ``cap_released`` stays 95 times in 100."""
@@ -143,7 +120,7 @@ class Aimed:
                         "original_class": scores.size_original,
                         "released": scores.hits_released,
                         "released_class": scores.size_released,
-                        "cap_original": own_chances(scores),
+                        "cap_original": attribution_scores.own_chances(scores),
                         "cap_released": self.link.attack.chances(joint, scores),
                     }
                 ),
@@ -159,12 +136,12 @@ class Aimed:
         """Give every original record its chances, in the kind of frame that came in."""
         table = pl.DataFrame(
             {
-                "cap_original": own_chances(self.scores),
+                "cap_original": attribution_scores.own_chances(self.scores),
                 "cap_released": self.link.attack.chances(self.joint, self.scores),
                 "matched": self.scores.matched,
             }
         ).with_columns(pl.col("cap_original", "cap_released").fill_nan(None))
-        return carry_scores(self.link.shared, self.exact, self.target, table[self.position])
+        return engine.carry_scores(self.link.shared, self.exact, self.target, table[self.position])
 
 
 def as_copies(
@@ -175,8 +152,8 @@ def as_copies(
     if released is not None and not copies:
         raise ParameterError("released is an empty list. Give at least one released file.")
     for copy in copies:
-        must_be_released(copy, keys, "key")
-        must_be_released(copy, targets, "target")
+        engine.must_be_released(copy, keys, "key")
+        engine.must_be_released(copy, targets, "target")
         counted = engine.overview(copy, (*keys, *targets))
         for column in (*keys, *targets):
             if counted.missing[column] == counted.rows:
@@ -193,8 +170,8 @@ def checked_tolerances(
     tolerance: float | Mapping[str, float] | None,
     *,
     together: bool,
-    guess: Guess,
-    unmatched: Unmatched,
+    guess: attribution_scores.Guess,
+    unmatched: attribution_scores.Unmatched,
 ) -> dict[str, float]:
     """Return the tolerance of each target, refused where it makes no sense."""
     if guess == "majority" and (tolerance is not None or unmatched == "nearest"):
@@ -226,7 +203,7 @@ def checked_tolerances(
     return by_column
 
 
-def _is_class(joint: JointCounts, values: Any) -> Flags:
+def _is_class(joint: engine.JointCounts, values: Any) -> Flags:
     """Find the classes with some key values, compared by their text."""
     wanted = values if isinstance(values, tuple) else (values,)
     if len(wanted) != joint.class_labels.width:
@@ -236,7 +213,7 @@ def _is_class(joint: JointCounts, values: Any) -> Flags:
         )
     found = np.ones(joint.class_labels.height, dtype=bool)
     for series, value in zip(joint.class_labels, wanted, strict=True):
-        found &= as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
+        found &= engine.as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
     return found
 
 
@@ -249,25 +226,21 @@ def attribution_tables(
     variables: pl.DataFrame,
     by_copy: pl.DataFrame,
     weight: str | None,
-    strategy: Strategy,
-    edges_from: Source | None,
     surface: int,
     released: Microdata | None,
 ) -> Detail:
     """Tables of an attack: by column, by copy, by class and by record, each made when it is asked for."""
-    tables: dict[str, Any] = {"variables": lambda: engine.like(original, variables)}
+    tables: dict[str, Any] = {"variables": variables}
     if len(links) > 1:
-        tables["copies"] = lambda: engine.like(original, by_copy)
+        tables["copies"] = by_copy
     if not links:
-        return Detail(**tables)
+        return engine.tables_like(original, **tables)
 
-    def classes() -> Any:
+    def classes() -> pl.DataFrame:
         found = links[0].aim(target, weight).cells()
         names = {f"k{i}": key for i, key in enumerate(keys)} | {f"s{i}": t for i, t in enumerate(target)}
         taken = set(found.columns) - set(names)
-        return engine.like(
-            original, found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
-        )
+        return found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
 
     tables["classes"] = classes
     tables["records"] = lambda: links[0].aim(target, weight).records()
@@ -281,67 +254,49 @@ def attribution_tables(
     files = [original, *([] if released is None else [released])]
     continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
     if banded or continuous:
-        tables["surface"] = lambda: engine.like(
-            original,
-            attribution_surface(
-                joint_counts(links[0].shared, target, weight),
-                keys,
-                target[0] if continuous else None,
-                banded,
-                strategy=strategy,
-                edges_from=edges_from,
-                most=surface,
-                unmatched=attack.unmatched,
-                baseline=attack.baseline,
-                classes=attack.classes,
-            ),
+        tables["surface"] = lambda: attribution_surface(
+            engine.joint_counts(links[0].shared, target, weight),
+            keys,
+            target[0] if continuous else None,
+            banded,
+            attack,
+            surface,
         )
-    return Detail(**tables)
+    return engine.tables_like(original, **tables)
 
 
 # How do attribution figures change with the width of the intervals? One row a pair of interval numbers.
 
 
-def attribution_surface(
-    exact: JointCounts,
+def attribution_surface(  # noqa: PLR0917
+    exact: engine.JointCounts,
     keys: Sequence[str],
     target: str | None,
     banded: Sequence[str],
-    *,
-    strategy: Strategy,
-    edges_from: Source | None,
+    attack: Attack,
     most: int,
-    unmatched: Unmatched,
-    baseline: str,
-    classes: Mapping[str, Classes],
 ) -> pl.DataFrame:
     """Measure attribution with every pair of interval numbers up to ``most``.
 
     ``banded`` keys and the target, where it is a number, are put into 1, 2, … intervals; all else stays as it is.
     The records are counted once: each pair merges the counted cells.
     """
-    fixed = {column: drawn for column, drawn in classes.items() if column not in (*banded, target)}
+    fixed = {column: drawn for column, drawn in attack.classes.items() if column not in (*banded, target)}
     rows: list[dict[str, Any]] = []
     for j1 in range(1, most + 1) if banded else [None]:
         drawn = {
-            key: _drawn(exact, f"k{keys.index(key)}", edges_from or "pooled", j1 or 1, strategy)
+            key: _drawn(exact, f"k{keys.index(key)}", attack.edges_from or "pooled", j1 or 1, attack.strategy)
             for key in banded
         }
         narrowed, _ = coarsened(exact, keys, (), {**fixed, **drawn})
         for j2 in range(1, most + 1) if target else [None]:
             joint = narrowed
             if target:
-                here = {target: _drawn(exact, "s0", edges_from or "released", j2 or 1, strategy)}
+                source = attack.edges_from or "released"
+                here = {target: _drawn(exact, "s0", source, j2 or 1, attack.strategy)}
                 joint, _ = coarsened(narrowed, (), (target,), here)
-            scores = cell_scores(joint, nearest=unmatched == "nearest")
-            figures = summary(
-                joint,
-                scores,
-                chances(joint, scores, "proportional"),
-                unmatched=unmatched,
-                baseline=baseline,
-                tolerance=None,
-            )
+            scores = attribution_scores.cell_scores(joint, nearest=attack.unmatched == "nearest")
+            figures = attack.summed(joint, scores, attribution_scores.chances(joint, scores, "proportional"))
             kept = ("cap_original", "cap_released", "gain", "worst_gain", "matched_share")
             rows.append(
                 {"key_intervals": j1, "target_intervals": j2} | {name: figures[name] for name in kept}
@@ -349,7 +304,7 @@ def attribution_surface(
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _drawn(exact: JointCounts, name: str, source: Source, count: int, strategy: Strategy) -> Classes:
+def _drawn(exact: engine.JointCounts, name: str, source: Source, count: int, strategy: Strategy) -> Classes:
     """Draw the intervals of one column from the counted cells."""
     labels, position = (
         (exact.class_labels, exact.owners) if name.startswith("k") else (exact.value_labels, exact.values)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats, Integers
-from discreet.engine.attribution_counts import Grouping, JointCounts
 
 Unmatched = Literal["exclude", "zero", "nearest"]
 Guess = Literal["proportional", "majority"]
@@ -43,7 +43,9 @@ class CellScores:
     matched: Flags
 
 
-def cell_scores(joint: JointCounts, *, tolerance: float | None = None, nearest: bool = False) -> CellScores:
+def cell_scores(
+    joint: engine.JointCounts, *, tolerance: float | None = None, nearest: bool = False
+) -> CellScores:
     """Count, for every cell, the records that agree with it in both files."""
     owners = joint.owners
     countable = joint.value_inside[joint.values] & joint.class_inside[owners]
@@ -69,7 +71,7 @@ def cell_scores(joint: JointCounts, *, tolerance: float | None = None, nearest: 
     )
 
 
-def within_tolerance(joint: JointCounts, counts: Integers, tolerance: float) -> Integers:
+def within_tolerance(joint: engine.JointCounts, counts: Integers, tolerance: float) -> Integers:
     """Count, for every cell, the records of its class whose target is at most ``tolerance`` away.
 
     One sorted list and two searches in it: no pairs are formed. A missing target agrees with missing only.
@@ -92,7 +94,7 @@ def within_tolerance(joint: JointCounts, counts: Integers, tolerance: float) -> 
     return np.where(known, hits, counts).astype(np.int64)
 
 
-def chances(joint: JointCounts, scores: CellScores, guess: Guess) -> Floats:
+def chances(joint: engine.JointCounts, scores: CellScores, guess: Guess) -> Floats:
     """Give the chance that the guess is right in each cell; not a number where there is nothing to guess from."""
     if guess == "majority":
         peak = np.zeros(joint.class_labels.height, dtype=np.int64)
@@ -109,7 +111,7 @@ def own_chances(scores: CellScores) -> Floats:
     return _ratio(scores.hits_original, scores.size_original)
 
 
-def target_baseline(joint: JointCounts, tolerance: float | None = None) -> float:
+def target_baseline(joint: engine.JointCounts, tolerance: float | None = None) -> float:
     """Give the chance that two people of the original agree on the target: guessing without any key."""
     totals = _value_mass(joint)
     shares = totals / totals.sum()
@@ -130,7 +132,7 @@ def target_baseline(joint: JointCounts, tolerance: float | None = None) -> float
 
 
 def summary(
-    joint: JointCounts,
+    joint: engine.JointCounts,
     scores: CellScores,
     chance: Floats,
     *,
@@ -176,7 +178,7 @@ def summary(
 
 
 def _weap(
-    joint: JointCounts, scores: CellScores, mass: Floats, sure: Flags, unmatched: Unmatched
+    joint: engine.JointCounts, scores: CellScores, mass: Floats, sure: Flags, unmatched: Unmatched
 ) -> dict[str, Any]:
     """Follow Taub and Elliot: how sure a released record looks (WEAP), and how often that is true (TCAP)."""
     size = joint.class_released[joint.owners]
@@ -197,7 +199,7 @@ def _weap(
     }
 
 
-def _nearest(joint: JointCounts, tolerance: float | None) -> tuple[Integers, Integers]:
+def _nearest(joint: engine.JointCounts, tolerance: float | None) -> tuple[Integers, Integers]:
     """Look up, for cells whose keys nobody released has, the released records that differ in the fewest keys.
 
     Released records at distance d agree on exactly one set of K - d keys, so summing over those sets counts
@@ -225,7 +227,7 @@ def _nearest(joint: JointCounts, tolerance: float | None) -> tuple[Integers, Int
 
 
 def _agreeing(
-    joint: JointCounts, source: pl.DataFrame, kept: list[str], waiting: Flags, tolerance: float | None
+    joint: engine.JointCounts, source: pl.DataFrame, kept: list[str], waiting: Flags, tolerance: float | None
 ) -> tuple[Integers, Integers, Integers]:
     """Count released records that agree on the kept keys, by waiting cell and by waiting class."""
     at = np.flatnonzero(waiting[joint.owners] & (joint.original > 0))
@@ -243,7 +245,7 @@ def _agreeing(
     group_of = here.fill_null(0).to_numpy().astype(np.int64)
     count = source["n"].to_numpy()
     class_sizes = np.bincount(there, weights=count, minlength=groups.height)[group_of].astype(np.int64)
-    pooled = JointCounts(
+    pooled = engine.JointCounts(
         owners=np.concatenate([there.astype(np.int64), group_of[joint.owners[at]]]),
         values=np.concatenate([source["v"].to_numpy(), joint.values[at]]),
         original=np.zeros(len(count) + len(at), dtype=np.int64),
@@ -255,14 +257,14 @@ def _agreeing(
         value_inside=joint.value_inside,
     )
     merged, position = pooled.regrouped(
-        Grouping.none(groups),
-        Grouping(np.arange(len(joint.value_inside)), joint.value_labels, joint.value_inside),
+        engine.Grouping.none(groups),
+        engine.Grouping(np.arange(len(joint.value_inside)), joint.value_labels, joint.value_inside),
     )
     counted = merged.released if tolerance is None else within_tolerance(merged, merged.released, tolerance)
     return at, counted[position[len(count) :]], np.where(waiting, class_sizes, 0)
 
 
-def _value_mass(joint: JointCounts) -> Floats:
+def _value_mass(joint: engine.JointCounts) -> Floats:
     return np.bincount(joint.values, weights=joint.mass, minlength=joint.value_labels.height).astype(
         np.float64
     )

@@ -23,11 +23,10 @@ from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Bars, Chart, Grid, Line, Lines, finite, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, Entries, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.parameters import checked
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.progress import track
-from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.randomness import Seed, generator, some_rows
+from discreet.core.results import Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
 from discreet.microdata import Microdata
@@ -93,7 +92,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="What do averaged curves give away about one contributor?",
     headline="of the averages give the largest away",
@@ -131,7 +129,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
     assess=OfFile(20, partition=False, roles=("contributor", "time"), counts_company=False),
     pictures=_pictures,
 )
-@checked
 def series(
     data: Microdata,
     *,
@@ -310,13 +307,14 @@ def series(
             "negative": negative,
             "standardize": standardize,
         },
-        detail=Detail(
-            cells=lambda: engine.like(data, found.cell_table()),
-            groups=lambda: engine.like(data, found.group_table()),
-            times=lambda: engine.like(data, found.time_table()),
-            attackers=lambda: engine.like(data, learned),
-            by_k=lambda: engine.like(data, _by_k(publications, attack)),
-            protected=lambda: engine.like(data, found.protected()),
+        detail=engine.tables_like(
+            data,
+            cells=found.cell_table,
+            groups=found.group_table,
+            times=found.time_table,
+            attackers=learned,
+            by_k=lambda: _by_k(publications, attack),
+            protected=found.protected,
         ),
     )
 
@@ -327,8 +325,7 @@ def _curves(data: Microdata, named: Mapping[str, str | None], negative: Negative
             raise ParameterError(
                 f"No column was named as '{role}'. Name it with {role}='column', or give the data that role."
             )
-        if column not in data.schema:
-            raise ColumnError(f"{unknown_name(column, data.columns)} It was named under '{role}'.")
+        need_known([column], data.schema, f"It was named under '{role}'.")
     columns = [str(column) for column in named.values()]
     if len(set(columns)) < len(columns):
         raise ParameterError("contributor, time, reading and group must be different columns.")
@@ -360,9 +357,9 @@ def _labels(curves: Curves, k: int, grouping: Grouping, standardize: bool, seed:
 
 
 def _drawn(n: int, attackers: int | None, seed: Seed) -> Any:
-    if attackers is None:
-        return np.arange(n)
-    return np.sort(generator(seed, "series", "attackers").choice(n, min(attackers, n), replace=False))
+    return (
+        np.arange(n) if attackers is None else some_rows(n, attackers, generator(seed, "series", "attackers"))
+    )
 
 
 def _by_k(publications: dict[int, Publication], attack: Callable[[Publication], Insiders]) -> pl.DataFrame:

@@ -13,24 +13,14 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine import ClassCounts, Missing
+from discreet.engine import Missing
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    attribute_detail,
-    attribute_parameters,
-    company_figures,
-    heads_of,
-    nobody_knows,
-    worst_column,
-)
-from discreet.risk.l_diversity import class_profile, sensitive_caveats
+from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How much more confident can an intruder become about a sensitive value?",
     headline="largest gain (beta)",
@@ -50,7 +40,6 @@ from discreet.risk.l_diversity import class_profile, sensitive_caveats
     assess=OfFile(17, sensitive=True),
     tells=("counted_in",),
 )
-@checked
 def beta_likeness(
     data: Microdata,
     *,
@@ -102,23 +91,17 @@ def beta_likeness(
     >>> round(beta_likeness(Microdata(people, keys=["sex"], sensitive=["ill"])).value, 4)
     1.0
     """
-    keys = engine.resolve_keys(data, keys)
-    columns = engine.resolve_sensitive(data, sensitive, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
 
-    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
-        if not enhanced:
-            table = class_profile(data, keys, column, missing, (), named=named)
-            return table.with_columns(beta=pl.col("max_lift") - 1, over_cap=pl.lit(False))
-        counts = engine.class_counts(data, keys, column, missing)
-        found = _capped_gains(counts)
-        return pl.concat([counts.classes, found], how="horizontal") if named else found
+    def by_class(column: str) -> pl.DataFrame:
+        if enhanced:
+            return _capped_gains(asked.counts(column))
+        profile = engine.attribute_profile(data, classes.keys, column, missing)
+        return profile.with_columns(beta=pl.col("max_lift") - 1, over_cap=pl.lit(False))
 
-    variables, worst, records = worst_column(
-        data, keys, columns, missing, by_class, figure="beta", threshold=threshold
-    )
-    over = (
-        sum(int(by_class(column, named=False)["over_cap"].sum()) for column in columns) if enhanced else None
-    )
+    asked = SensitiveColumns(classes, engine.resolve_sensitive(data, sensitive, classes.keys), by_class)
+    variables, worst, above = asked.above("beta", threshold)
+    over = sum(int(by_class(column)["over_cap"].sum()) for column in asked.columns) if enhanced else None
     return Measure(
         name="beta_likeness",
         value=float("inf") if over else worst["beta"],
@@ -126,27 +109,24 @@ def beta_likeness(
             "beta": worst["beta"],
             "enhanced_holds": None if over is None else over == 0,
             "classes_over_cap": over,
-            "classes_above": worst["classes_above"],
-            "records_above": worst["records_above"],
-            "share_above": worst["records_above"] / records,
-            **company_figures(data, keys, missing),
+            **above,
+            **classes.figures,
         },
         meaning=(
             f"In the worst class some value of '{worst['sensitive']}' is {shown(worst['beta'] + 1)} times as frequent "
-            f"as in the whole file; {worst['records_above']:,} of {records:,} {heads_of(data).many} are in classes "
-            f"where a value is more than {threshold + 1:g} times as frequent.{nobody_knows(data, keys)}"
+            f"as in the whole file; {worst['records_above']:,} of {classes.everybody} are in classes where "
+            f"a value is more than {threshold + 1:g} times as frequent.{classes.not_counted}"
         ),
         caveats=[
-            *sensitive_caveats(data, keys, columns, missing),
+            *asked.caveats,
             "Rare values in small classes dominate this figure; it is strict by design.",
         ],
-        parameters=attribute_parameters(data, keys, columns, missing, enhanced=enhanced, threshold=threshold),
-        detail=attribute_detail(data, keys, variables, by_class, "beta", "over_cap"),
+        parameters=asked.parameters(enhanced=enhanced, threshold=threshold),
+        detail=asked.detail(variables, "beta", "over_cap"),
     )
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How far does a group move the odds of a sensitive value?",
     headline="largest shift (delta)",
@@ -165,7 +145,6 @@ def beta_likeness(
     assess=OfFile(18, sensitive=True),
     tells=("counted_in",),
 )
-@checked
 def delta_disclosure(
     data: Microdata,
     *,
@@ -216,23 +195,22 @@ def delta_disclosure(
     >>> delta_disclosure(Microdata(people, keys=["sex"], sensitive=["ill"])).value
     0.0
     """
-    keys = engine.resolve_keys(data, keys)
-    columns = engine.resolve_sensitive(data, sensitive, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    columns = engine.resolve_sensitive(data, sensitive, classes.keys)
     known = engine.distinct_counts(data, columns)
 
-    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
-        table = class_profile(data, keys, column, missing, (), named=named)
+    def by_class(column: str) -> pl.DataFrame:
+        table = engine.attribute_profile(data, classes.keys, column, missing)
         change = pl.max_horizontal(pl.col("max_lift").log().abs(), pl.col("min_lift").log().abs())
         lacks = pl.col("distinct") < known[column]
         if absent == "infinite":
             change = pl.when(lacks).then(float("inf")).otherwise(change)
         return table.with_columns(delta=change, lacks_some_value=lacks)
 
-    variables, worst, records = worst_column(
-        data, keys, columns, missing, by_class, figure="delta", threshold=threshold
-    )
-    lacking = int(by_class(worst["sensitive"], named=False)["lacks_some_value"].sum())
-    caveats = sensitive_caveats(data, keys, columns, missing)
+    asked = SensitiveColumns(classes, columns, by_class)
+    variables, worst, above = asked.above("delta", threshold)
+    lacking = int(by_class(worst["sensitive"])["lacks_some_value"].sum())
+    caveats = asked.caveats
     if lacking and absent == "ignore":
         caveats.append(
             f"{lacking:,} classes lack some value of '{worst['sensitive']}' altogether, which rules it out for their "
@@ -244,23 +222,21 @@ def delta_disclosure(
         figures={
             "delta": worst["delta"],
             "classes_without_some_value": lacking,
-            "classes_above": worst["classes_above"],
-            "records_above": worst["records_above"],
-            "share_above": worst["records_above"] / records,
-            **company_figures(data, keys, missing),
+            **above,
+            **classes.figures,
         },
         meaning=(
             f"In the worst class the share of some value of '{worst['sensitive']}' differs from the whole file by a "
-            f"factor of {_factor(worst['delta'])}; {worst['records_above']:,} of {records:,} {heads_of(data).many} are "
-            f"in classes with a factor above {np.exp(threshold):.3g}.{nobody_knows(data, keys)}"
+            f"factor of {_factor(worst['delta'])}; {worst['records_above']:,} of {classes.everybody} are in "
+            f"classes with a factor above {np.exp(threshold):.3g}.{classes.not_counted}"
         ),
         caveats=caveats,
-        parameters=attribute_parameters(data, keys, columns, missing, absent=absent, threshold=threshold),
-        detail=attribute_detail(data, keys, variables, by_class, "delta", "lacks_some_value"),
+        parameters=asked.parameters(absent=absent, threshold=threshold),
+        detail=asked.detail(variables, "delta", "lacks_some_value"),
     )
 
 
-def _capped_gains(counts: ClassCounts) -> pl.DataFrame:
+def _capped_gains(counts: engine.ClassCounts) -> pl.DataFrame:
     base = counts.overall[counts.codes]
     gain = counts.counts / counts.sizes[counts.owners] / base - 1
     over = gain > -np.log(base) + 1e-12

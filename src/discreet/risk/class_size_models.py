@@ -19,9 +19,8 @@ from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.native_libraries import one_thread
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
+from discreet.risk.equivalence_classes import refuse_nobody
 from discreet.risk.negative_binomial_risk import mean_reciprocal
 
 
@@ -100,7 +99,7 @@ def pitman(sizes: Sizes) -> Estimate:
 
     n, k = sizes.records, sizes.total
     if k in (n, 1):
-        return _without("pitman", _ALL_ALIKE if k == 1 else _ALL_UNIQUE)
+        return Estimate("pitman", reason=_ALL_ALIKE if k == 1 else _ALL_UNIQUE)
 
     def loss(point: Floats) -> float:
         theta, alpha = _pitman_parameters(point, expit)
@@ -115,12 +114,12 @@ def pitman(sizes: Sizes) -> Estimate:
         found = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     best = min((run for run in found if np.isfinite(run.fun)), key=lambda run: run.fun, default=None)
     if best is None:
-        return _without("pitman", "the likelihood could not be maximized")
+        return Estimate("pitman", reason="the likelihood could not be maximized")
     theta, alpha = _pitman_parameters(best.x, expit)
     if not 1e-5 < alpha < 1 - 1e-5:
-        return _without(
+        return Estimate(
             "pitman",
-            "the likelihood has its maximum at the edge of the model: the class sizes are more even, or more "
+            reason="the likelihood has its maximum at the edge of the model: the class sizes are more even, or more "
             "extreme, than Pitman's formula can be",
         )
     more = sizes.population - n
@@ -151,7 +150,7 @@ def ewens(sizes: Sizes) -> Estimate:
 
     n, k = sizes.records, sizes.total
     if k in (n, 1):
-        return _without("ewens", _ALL_ALIKE if k == 1 else _ALL_UNIQUE)
+        return Estimate("ewens", reason=_ALL_ALIKE if k == 1 else _ALL_UNIQUE)
 
     def expected(theta: float, people: int) -> float:
         return float(theta * (digamma(theta + people) - digamma(theta)))
@@ -179,7 +178,7 @@ def snb(sizes: Sizes) -> Estimate:
 
     n, k, people = sizes.records, sizes.total, sizes.population
     if k in (n, 1):
-        return _without("snb", _ALL_ALIKE if k == 1 else _ALL_UNIQUE)
+        return Estimate("snb", reason=_ALL_ALIKE if k == 1 else _ALL_UNIQUE)
     if people == n:
         return _observed("snb", sizes)
     fraction = n / people
@@ -207,7 +206,7 @@ def snb(sizes: Sizes) -> Estimate:
     tried = [(float(c), surplus(float(c), a)) for c in grid if (a := shape(float(c))) is not None]
     crossings = [(low, high) for (low, left), (high, right) in pairwise(tried) if left * right <= 0]
     if not crossings:
-        return _without("snb", "its three equations have no solution for these class sizes")
+        return Estimate("snb", reason="its three equations have no solution for these class sizes")
     low, high = crossings[0]
     classes = float(brentq(lambda c: surplus(c, shape(c) or 1e-8), low, high))
     a = shape(classes) or 1e-8
@@ -284,14 +283,8 @@ def dankar(sizes: Sizes) -> Estimate:
         first, second = snb(sizes), zayatz(sizes)
         estimable = first.reason is None and first.uniques is not None and second.uniques is not None
         chosen = first if estimable and (first.uniques or 0) <= (second.uniques or 0) else second
-    return Estimate(
-        "dankar",
-        chosen.risk,
-        chosen.classes,
-        chosen.uniques,
-        chosen.stays_unique,
-        parameters={"chosen": chosen.estimator, **chosen.parameters},
-    )
+    parameters = {"chosen": chosen.estimator, **chosen.parameters}
+    return replace(chosen, estimator="dankar", reason=None, parameters=parameters)
 
 
 _ALL_UNIQUE = "every record of the sample is unique, so nothing shows how fast classes fill up"
@@ -301,10 +294,6 @@ _ALL_ALIKE = "all records are in one class, so nothing shows how fast new classe
 def _pitman_parameters(point: Floats, expit: Callable[[float], float]) -> tuple[float, float]:
     alpha = float(expit(point[0]))
     return float(np.exp(point[1])) - alpha, alpha
-
-
-def _without(estimator: str, reason: str) -> Estimate:
-    return Estimate(estimator, reason=reason)
 
 
 def _observed(estimator: str, sizes: Sizes) -> Estimate:
@@ -324,7 +313,7 @@ def _from_classes(
 ) -> Estimate:
     """Read B off the number of classes, which is never below the sample's nor above it by more than N - n."""
     if not np.isfinite(classes):
-        return _without(estimator, "the fit gives no finite number of classes")
+        return Estimate(estimator, reason="the fit gives no finite number of classes")
     bounded = float(np.clip(classes, sizes.total, sizes.total + sizes.population - sizes.records))
     return Estimate(
         estimator, bounded / sizes.population, bounded, uniques, stays_unique, parameters=parameters or {}
@@ -417,31 +406,29 @@ class CodedSample:
 def coded_sample(
     data: Microdata,
     keys: Sequence[str],
-    missing: Missing,
+    missing: engine.Missing,
     *,
     population_size: int | None,
     sampling_fraction: float | None,
 ) -> CodedSample:
     """Count the classes of a file, code their keys, and find out how many people they were drawn from."""
-    weight = engine.resolve_weight(data)
-    table = _weighted_classes(data, keys, missing, weight) if weight else None
-    if table is None:
+    weight, names = engine.resolve_weight(data), list(engine.key_names(keys))
+    if weight:
+        rows = engine.weighted_rows(data, keys, missing, weight)
+        sums = (nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights"))
+        table = engine.collect(rows.group_by(*names).agg(*sums))
+    else:
         table = engine.class_table(data, keys, missing)
-    if table.is_empty():
-        raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category', or drop the key with the most missing values."
-        )
-    names = list(key_names(keys))
+    refuse_nobody(table, "Use missing='category'")
     table = table.with_columns(
         engine.in_declared_order(table[name], data.schema[key]) for name, key in zip(names, keys, strict=True)
     )
     coded = code_table(table, names).sort(names)
     records = int(coded["records"].sum())
-    # Everybody of the file, also who is in no class: the population is taken smaller in that proportion.
-    rows = records + engine.left_out(data, keys, missing)
     weights = coded["weights"].to_numpy().astype(float) if weight else None
-    people, notes = _population(population_size, sampling_fraction, weights, records, rows)
+    # Everybody of the file, also who is in no class: the population is taken smaller in that proportion.
+    everybody = records + engine.left_out(data, keys, missing)
+    people, notes = _population(population_size, sampling_fraction, weights, records, everybody)
     return CodedSample(
         keys=tuple(keys),
         codes=tuple(coded[name].to_numpy().astype(np.int64) for name in names),
@@ -462,12 +449,6 @@ def code_table(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     [2, 0, 1]
     """
     return table.with_columns(_coded(table[name]) for name in names)
-
-
-def _weighted_classes(data: Microdata, keys: Sequence[str], missing: Missing, weight: str) -> pl.DataFrame:
-    rows = engine.weighted_rows(data, keys, missing, weight)
-    sums = (nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights"))
-    return engine.collect(rows.group_by(*key_names(keys)).agg(*sums))
 
 
 def _coded(values: pl.Series) -> pl.Series:

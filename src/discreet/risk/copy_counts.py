@@ -18,7 +18,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.core.findings import Finding
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed, generator, some_rows
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.pairs.side_by_side import plain_rows
@@ -108,7 +108,7 @@ def count_copies(
     Only the records that are asked about are sampled, never the people that they may be near to.
     """
     rng = generator(seed, "near_copies")
-    asked, left_out = (_some(len(points), most, rng) for points in (theirs, ours))
+    asked, left_out = (some_rows(len(points), most, rng) for points in (theirs, ours))
     released = theirs.take(asked)
     near = nearest(space, released, ours, progress=progress, description="Nearest people")
     among = _others(space, ours, left_out, progress)
@@ -150,12 +150,6 @@ def _others(space: MixedSpace, points: Points, rows: Integers, progress: bool) -
 def _relative(distance: Floats, isolation: Floats) -> Floats:
     alone = isolation > 0
     return np.where(alone, distance / np.where(alone, isolation, 1.0), np.inf)
-
-
-def _some(size: int, most: int, rng: np.random.Generator) -> Integers:
-    if size <= most:
-        return np.arange(size, dtype=np.int64)
-    return np.sort(rng.choice(size, most, replace=False)).astype(np.int64)
 
 
 _OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself

@@ -7,43 +7,24 @@ one set of counts of keys by target in two files stands under all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import polars as pl
 
 from discreet import engine
+from discreet.core import charts
 from discreet.core.cards import Figure, OfFile, OfPair, measure
-from discreet.core.charts import (
-    Bars,
-    Chart,
-    Dots,
-    Grid,
-    Line,
-    Lines,
-    Row,
-    finite,
-    number,
-    part_shown,
-    rows_of,
-)
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine.attribution_counts import original_only
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
-from discreet.risk.attribution_attack import (
-    Attack,
-    Link,
-    as_copies,
-    attribution_tables,
-    checked_tolerances,
-)
-from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances, summary
+from discreet.risk import attribution_attack
+from discreet.risk.attribution_scores import Guess, Unmatched, cell_scores, chances
 from discreet.risk.equivalence_classes import Partition, company_caveats
 from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
 
@@ -79,7 +60,7 @@ def _guesses_in_words(found: Measure) -> str:
 
 def _easiest_to_guess(found: Measure) -> str | None:
     """Name the sensitive column that the headline is about."""
-    first = next(iter(rows_of(found, "variables")), {}).get("sensitive")
+    first = next(iter(charts.rows_of(found, "variables")), {}).get("sensitive")
     return None if first is None else str(first)
 
 
@@ -92,38 +73,39 @@ _GUESSES = {
 _OWN_GUESSES = {"cap_original": "With this file", "baseline": "Without it"}
 
 
-def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
-    rows = rows_of(found, "variables", "sensitive", "cap_original", "baseline")
+def _pictures(found: Measure, show_values: bool) -> Iterator[charts.Chart]:
+    rows = charts.rows_of(found, "variables", "sensitive", "cap_original", "baseline")
     axis = "Share of people whose value an intruder who knows the keys guesses right"
-    present = [name for name in _GUESSES if any(finite(row.get(name)) for row in rows)]
+    present = [name for name in _GUESSES if any(charts.finite(row.get(name)) for row in rows)]
     words = _GUESSES if "cap_released" in present else _OWN_GUESSES
     if len(rows) == 1 and len(present) > 1:
-        yield Bars(
+        yield charts.Bars(
             title="How often an intruder guesses right",
             labels=tuple(words[name] for name in present),
-            values=tuple(number(rows[0][name]) or 0.0 for name in present),
+            values=tuple(charts.number(rows[0][name]) or 0.0 for name in present),
             axis=axis,
             at_risk=tuple(name == "cap_released" for name in present),
             horizontal=True,
         )
     elif len(rows) > 1 and present:
-        kept = sorted(rows, key=lambda row: -(number(row[present[0]]) or 0))[:_MOST_ROWS]
-        yield Dots(
-            title=f"How often an intruder guesses right{part_shown(kept, rows)}",
+        kept = sorted(rows, key=lambda row: -(charts.number(row[present[0]]) or 0))[:_MOST_ROWS]
+        yield charts.Dots(
+            title=f"How often an intruder guesses right{charts.part_shown(kept, rows)}",
             series=tuple(words[name] for name in present),
             rows=tuple(
-                Row(str(row["sensitive"]), tuple(number(row[name]) for name in present)) for row in kept
+                charts.Row(str(row["sensitive"]), tuple(charts.number(row[name]) for name in present))
+                for row in kept
             ),
             axis=axis,
         )
     yield from _surface(found)
 
 
-def _surface(found: Measure) -> Iterator[Chart]:
+def _surface(found: Measure) -> Iterator[charts.Chart]:
     """Draw how the share of right guesses hangs on the intervals: a grid, or a line where one side has none."""
     cells = {
-        (row["key_intervals"], row["target_intervals"]): number(row["cap_released"])
-        for row in rows_of(found, "surface", "key_intervals", "target_intervals", "cap_released")
+        (row["key_intervals"], row["target_intervals"]): charts.number(row["cap_released"])
+        for row in charts.rows_of(found, "surface", "key_intervals", "target_intervals", "cap_released")
     }
     up, across = (
         sorted({place[side] for place in cells}, key=lambda many: (many is not None, many)) for side in (0, 1)
@@ -135,14 +117,14 @@ def _surface(found: Measure) -> Iterator[Chart]:
         steps, what = (across, "the column that is guessed") if len(up) == 1 else (up, "each key")
         places = [step for step in steps if step is not None]
         line = [cells.get((up[0], step) if len(up) == 1 else (step, across[0])) for step in places]
-        yield Lines(
+        yield charts.Lines(
             title=title,
             places=tuple(map(float, places)),
-            lines=(Line("From the release", tuple(line)),),
+            lines=(charts.Line("From the release", tuple(line)),),
             axis=f"Share of guesses that are right, upwards, by the number of intervals of {what}",
         )
         return
-    yield Grid(
+    yield charts.Grid(
         title=title,
         # Where no key (or not the target) is a number, there is one line without a number of intervals.
         row_labels=tuple("" if key is None else f"{key:g}" for key in reversed(up)),
@@ -155,7 +137,6 @@ def _surface(found: Measure) -> Iterator[Chart]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How often can a sensitive value be guessed from the keys?",
     headline="of the guesses are right",
@@ -223,7 +204,6 @@ def _surface(found: Measure) -> Iterator[Chart]:
         would_give="keys would have to be fewer or coarser, or a sensitive column coarser or left out",
     ),
 )
-@checked
 def attribution(
     original: Microdata,
     released: Microdata | Sequence[Microdata] | None = None,
@@ -348,15 +328,15 @@ def attribution(
     keys = engine.resolve_keys(original, keys)
     columns = engine.resolve_sensitive(original, sensitive, keys)
     weight = None if weight is None else engine.resolve_weight(original, weight)
-    copies = as_copies(released, keys, columns)
+    copies = attribution_attack.as_copies(released, keys, columns)
     targets = [columns] if together else [(column,) for column in columns]
     classes, notes = classes_of_columns(
         original, copies, keys, columns, intervals=intervals, strategy=strategy, edges_from=edges_from
     )
-    attack = Attack(
+    attack = attribution_attack.Attack(
         unmatched=unmatched,
         baseline=baseline or ("matched" if unmatched == "exclude" and copies else "all"),
-        tolerances=checked_tolerances(
+        tolerances=attribution_attack.checked_tolerances(
             original, columns, tolerance, together=together, guess=guess, unmatched=unmatched
         ),
         guess=guess,
@@ -364,9 +344,14 @@ def attribution(
         membership=membership,
         fallback=fallback,
         classes=classes,
+        strategy=strategy,
+        edges_from=edges_from,
     )
     check_precision(precision, original.columns)
-    links = [Link.between(original, copy, keys, missing, attack, precision=precision) for copy in copies]
+    links = [
+        attribution_attack.Link(engine.shared_classes(original, copy, keys, missing, precision), attack)
+        for copy in copies
+    ]
     rows = []
     for target in targets:
         for i, link in enumerate(links):
@@ -422,7 +407,7 @@ def attribution(
                 precision, {name: grid.words for link in links for name, grid in link.shared.grids.items()}
             ),
         },
-        detail=attribution_tables(
+        detail=attribution_attack.attribution_tables(
             original,
             keys,
             target,
@@ -430,8 +415,6 @@ def attribution(
             variables=variables,
             by_copy=by_copy,
             weight=weight,
-            strategy=strategy,
-            edges_from=edges_from,
             surface=surface,
             released=copies[0] if copies else None,
         ),
@@ -439,21 +422,15 @@ def attribution(
 
 
 def _alone(
-    original: Microdata, keys: Sequence[str], target: tuple[str, ...], attack: Attack
+    original: Microdata, keys: Sequence[str], target: tuple[str, ...], attack: attribution_attack.Attack
 ) -> dict[str, Any]:
-    joint = original_only(original, keys, target)
+    joint = engine.original_only(original, keys, target)
     if any(column in attack.classes for column in (*keys, *target)):
         joint, _ = coarsened(joint, keys, target, attack.classes)
     tolerance = attack.tolerances.get(target[0])
     scores = cell_scores(joint, tolerance=tolerance)
-    figures = summary(
-        joint,
-        scores,
-        chances(joint, scores, "proportional"),
-        unmatched="exclude",
-        baseline="all",
-        tolerance=tolerance,
-    )
+    counted = replace(attack, unmatched="exclude", baseline="all")
+    figures = counted.summed(joint, scores, chances(joint, scores, "proportional"), tolerance)
     known = ("cap_original", "baseline", "baseline_majority")
     return {name: figure if name in known else None for name, figure in figures.items()}
 
@@ -482,7 +459,7 @@ def _caveats(
     original: Microdata,
     keys: Sequence[str],
     columns: Sequence[str],
-    attack: Attack,
+    attack: attribution_attack.Attack,
     *,
     worst: dict[str, Any],
     copies: list[Microdata],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import polars as pl
@@ -12,23 +11,15 @@ from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.citations import SWEENEY_2002
 from discreet.core.constraints import ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    class_rows,
-    company_caveats,
-    company_figures,
-    heads_of,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import EquivalenceClasses, company_caveats
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people of the population share the rarest combination?",
     headline="smallest group in the population",
@@ -43,7 +34,6 @@ from discreet.risk.equivalence_classes import (
     },
     assess=OfFile(12),
 )
-@checked
 def k_map(
     data: Microdata,
     population: Microdata,
@@ -97,8 +87,9 @@ def k_map(
     >>> k_map(Microdata(pl.DataFrame({"sex": ["f", "m"]}), keys="sex"), town).value
     2
     """
-    keys = engine.resolve_keys(data, keys)
-    classes, caveats = population_classes(data, population, keys, missing, recoding)
+    groups = EquivalenceClasses.of(data, keys, missing)
+    keys = groups.keys
+    classes, caveats = population_classes(groups, population, recoding)
     k = int(classes["population"].min())  # type: ignore[arg-type]
     records = int(classes["records"].sum())
     below = int(classes.filter(pl.col("population") < threshold)["records"].sum())
@@ -112,12 +103,12 @@ def k_map(
             "records_below_threshold": below,
             "share_below_threshold": below / records,
             "population_records": engine.overview(population, keys).rows,
-            **company_figures(data, keys, missing),
+            **groups.figures,
         },
         meaning=(
             f"Each combination of key values in the file belongs to at least {people} of the population; "
-            f"{below:,} of {records:,} {heads_of(data).many} ({percent(below / records)}) belong to fewer than "
-            f"{threshold}.{nobody_knows(data, keys)}"
+            f"{below:,} of {records:,} {groups.heads.many} ({percent(below / records)}) belong to fewer than "
+            f"{threshold}.{groups.not_counted}"
         ),
         caveats=[
             *company_caveats(data, keys),
@@ -125,16 +116,13 @@ def k_map(
             "It protects only while the intruder does not know that the person is in the file.",
         ],
         parameters={"keys": list(keys), "missing": missing, "threshold": threshold},
-        detail=Detail(
-            classes=lambda: class_rows(
-                data, keys, classes.with_columns(risk=1 / pl.col("population")), by="risk"
-            )
+        detail=engine.tables_like(
+            data, classes=groups.rows(classes.with_columns(risk=1 / pl.col("population")), by="risk")
         ),
     )
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Can an intruder tell that someone is in the file?",
     headline="highest chance of being in the file",
@@ -152,7 +140,6 @@ def k_map(
     columns={"presence": Figure("Chance of being in the file", unit="share")},
     assess=OfFile(13),
 )
-@checked
 def delta_presence(
     data: Microdata,
     population: Microdata,
@@ -198,8 +185,9 @@ def delta_presence(
     >>> presence.figures["delta_min"], presence.value
     (0.25, 0.5)
     """
-    keys = engine.resolve_keys(data, keys)
-    present, caveats = population_classes(data, population, keys, missing, recoding, everyone=True)
+    groups = EquivalenceClasses.of(data, keys, missing)
+    keys = groups.keys
+    present, caveats = population_classes(groups, population, recoding, everyone=True)
     classes = present.with_columns(presence=pl.col("records") / pl.col("population"))
     low, high = classes.select(low=pl.col("presence").min(), high=pl.col("presence").max()).row(0)
     certain = classes.filter(pl.col("presence") >= 1)
@@ -213,25 +201,23 @@ def delta_presence(
             "classes": classes.height,
             "certain_classes": certain.height,
             "certain_records": int(certain["records"].sum()),
-            **company_figures(data, keys, missing),
+            **groups.figures,
         },
         meaning=(
             f"Knowing someone's key values, an intruder can put the chance that they are in the file between "
             f"{percent(low)} and {percent(high)}, depending on the person; for {certain.height:,} combinations it "
-            f"is certain.{nobody_knows(data, keys)}"
+            f"is certain.{groups.not_counted}"
         ),
         caveats=[*company_caveats(data, keys), *caveats],
         parameters={"keys": list(keys), "missing": missing},
-        detail=Detail(classes=lambda: class_rows(data, keys, classes, by="presence")),
+        detail=engine.tables_like(data, classes=groups.rows(classes, by="presence")),
     )
 
 
 def population_classes(
-    data: Microdata,
+    classes: EquivalenceClasses,
     population: Microdata,
-    keys: Sequence[str],
-    missing: Missing,
-    recoding: Recoding | None,
+    recoding: engine.Recoding | None,
     *,
     everyone: bool = False,
 ) -> tuple[pl.DataFrame, list[str]]:
@@ -239,19 +225,21 @@ def population_classes(
 
     Where the population counts fewer people than the file, the file's own count is used and a caveat says so.
     """
-    ours, theirs = engine.head_count(data), engine.head_count(population)
+    ours, theirs = engine.head_count(classes.data), engine.head_count(population)
     if theirs < ours:
         raise ParameterError(
-            f"The population file has fewer {heads_of(data).many} ({theirs:,}) than the file itself ({ours:,}); a file "
+            f"The population file has fewer {classes.heads.many} ({theirs:,}) than the file itself ({ours:,}); a file "
             "is part of its population. Check that the two were not swapped."
         )
-    matched = engine.matched_classes(data, population, keys, missing, recoding=recoding)
+    matched = engine.matched_classes(
+        classes.data, population, classes.keys, classes.missing, recoding=recoding
+    )
     short = matched.filter(pl.col("records") > pl.col("population"))
     caveats = []
     if short.height:
         gap = int((short["records"] - short["population"]).sum())
         caveats.append(
-            f"{gap:,} {heads_of(data).many} in {short.height:,} classes have no counterpart in the population file, so "
+            f"{gap:,} {classes.heads.many} in {short.height:,} classes have no counterpart in the population file, so "
             "the file is not a part of it; there the file's own counts were used."
         )
         largest = pl.max_horizontal("records", "population")

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
-from discreet.engine.attribution_counts import JointCounts
-from discreet.engine.comparable import as_text
 from discreet.risk.attribution_scores import cell_scores, chances, own_chances, target_baseline
 
 LARGEST_CELL = 5  # records from which on a cell is about a group rather than a person
@@ -51,12 +50,14 @@ class Exclusions:
     denom_lim: int = LARGEST_CELL
     exclude_over: bool = False
     denominator: Literal["released", "original"] = "released"
+    one_way: tuple[float, float] = (50, 90)
+    two_way: tuple[float, float] = (4, 80)
     strict: bool = True
 
-    def reasons(self, joint: JointCounts, keys: Sequence[str]) -> Integers:
+    def reasons(self, joint: engine.JointCounts, keys: Sequence[str]) -> Integers:
         """Number the first reason that takes out each cell whatever its size, 1 to 4; 0 where it stays in."""
         value = joint.value_labels["s0"]
-        texts = as_text(value)
+        texts = engine.as_text(value)
         masks: list[tuple[int, Flags]] = []
         if self.values:
             masks.append((1, self._is_excluded(texts)[joint.values]))
@@ -88,14 +89,14 @@ class Exclusions:
             found |= hit
         return found
 
-    def _is_paired(self, joint: JointCounts, keys: Sequence[str], texts: pl.Series) -> Flags:
+    def _is_paired(self, joint: engine.JointCounts, keys: Sequence[str], texts: pl.Series) -> Flags:
         found = np.zeros(len(joint.owners), dtype=bool)
         for position, (key, level, value) in enumerate(self.pairs, start=1):
             if key not in keys:
                 raise ParameterError(
                     f"Excluded pair number {position} names '{key}', which is not one of the keys."
                 )
-            classes = _equals(as_text(joint.class_labels[f"k{keys.index(key)}"]), level)
+            classes = _equals(engine.as_text(joint.class_labels[f"k{keys.index(key)}"]), level)
             values = _equals(texts, value)
             if self.strict and not (classes.any() and values.any()):
                 raise ParameterError(
@@ -123,7 +124,7 @@ class DisclosureCells:
         The denominator of each cell.
     """
 
-    joint: JointCounts
+    joint: engine.JointCounts
     keys: tuple[str, ...]
     in_original: Flags
     in_released: Flags
@@ -135,7 +136,7 @@ class DisclosureCells:
     sizes: Integers
 
     @classmethod
-    def of(cls, joint: JointCounts, keys: tuple[str, ...], exclusions: Exclusions) -> DisclosureCells:
+    def of(cls, joint: engine.JointCounts, keys: tuple[str, ...], exclusions: Exclusions) -> DisclosureCells:
         """Decide on the full counts what is disclosive, then which cells are taken out."""
         size_original, size_released = (
             joint.class_original[joint.owners],
@@ -250,7 +251,7 @@ class DisclosureCells:
         return pl.DataFrame(
             [
                 (
-                    as_text(joint.value_labels["s0"])[top],
+                    engine.as_text(joint.value_labels["s0"])[top],
                     100 * int(joint.value_original[top]) / int(joint.original.sum()),
                     total,
                     int(counts[top]),
@@ -290,8 +291,8 @@ class DisclosureCells:
             pairs = pl.DataFrame(
                 {
                     "key": [key] * len(kept),
-                    "level": as_text(levels[wanted[kept] // width]),
-                    "value": as_text(values[wanted[kept] % width]),
+                    "level": engine.as_text(levels[wanted[kept] // width]),
+                    "value": engine.as_text(values[wanted[kept] % width]),
                     "npairs": np.bincount(of_large, weights=joint.original[large])[kept],
                     "key_total": with_level[kept],
                     "key_target_total": with_both[kept],
@@ -347,7 +348,7 @@ def identity_shares(
     }
 
 
-def missing_key(joint: JointCounts, keys: Sequence[str], named: Sequence[str]) -> Flags:
+def missing_key(joint: engine.JointCounts, keys: Sequence[str], named: Sequence[str]) -> Flags:
     """Find the classes in which one of the named keys is missing."""
     found = np.zeros(joint.class_labels.height, dtype=bool)
     for key in named:

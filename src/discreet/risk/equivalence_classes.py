@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import polars as pl
 
 from discreet import engine
+from discreet.core.errors import ParameterError
 from discreet.core.results import Detail
 from discreet.core.wording import percent
-from discreet.engine import Missing
 from discreet.microdata import Microdata
 
 
@@ -56,29 +57,94 @@ def heads_of(data: Microdata) -> Heads:
     return _HEADS[engine.counted_role(data)]
 
 
-def company_parameters(data: Microdata) -> dict[str, Any]:
-    """Name the column in whose values company is counted, where there is one."""
-    unit = engine.counted_unit(data)
-    return {} if unit is None else {"counted_in": engine.unit_in_words(data)}
+@dataclass(frozen=True)
+class EquivalenceClasses:
+    """The groups of records (or people) that agree on some keys, and what every measure of them reports."""
 
+    data: Microdata
+    keys: tuple[str, ...]
+    missing: engine.Missing = "category"
 
-def company_figures(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, int]:
-    """Count who is in no class, and the records behind the people where people are counted."""
-    rows = engine.overview(data, keys).rows
-    found = {
-        "records_left_out": engine.left_out(data, keys, missing),
-        "all_suppressed": engine.all_suppressed(data, keys),
-    }
-    return found if engine.counted_unit(data) is None else found | {"records_in_file": rows}
+    @classmethod
+    def of(
+        cls, data: Microdata, keys: Sequence[str] | None, missing: engine.Missing = "category"
+    ) -> EquivalenceClasses:
+        """Take the keys that are named, or those of the file."""
+        return cls(data, engine.resolve_keys(data, keys), missing)
 
+    @property
+    def heads(self) -> Heads:
+        """What the classes count."""
+        return heads_of(self.data)
 
-def nobody_knows(data: Microdata, keys: Sequence[str]) -> str:
-    """Say how many records are in no class, to end a sentence with; nothing where there are none."""
-    count = engine.all_suppressed(data, keys)
-    if not count:
-        return ""
-    records = "1 record of which no key is" if count == 1 else f"{count:,} records of which no key is"
-    return f" Not counted: {records} known."
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The column whose values are counted instead of records, where there is one."""
+        return (
+            {} if engine.counted_unit(self.data) is None else {"counted_in": engine.unit_in_words(self.data)}
+        )
+
+    @cached_property
+    def figures(self) -> dict[str, int]:
+        """Who is in no class, and the records behind the people where people are counted."""
+        rows = engine.overview(self.data, self.keys).rows
+        found = {
+            "records_left_out": engine.left_out(self.data, self.keys, self.missing),
+            "all_suppressed": engine.all_suppressed(self.data, self.keys),
+        }
+        return found if engine.counted_unit(self.data) is None else found | {"records_in_file": rows}
+
+    @property
+    def not_counted(self) -> str:
+        """How many records are in no class, to end a sentence with; nothing where there are none."""
+        count = engine.all_suppressed(self.data, self.keys)
+        return f" Not counted: {_records(count)} of which no key is known." if count else ""
+
+    @property
+    def spectrum(self) -> pl.DataFrame:
+        """How many classes there are of each size, the smallest first."""
+        return engine.size_spectrum(self.data, self.keys, self.missing)
+
+    @property
+    def records(self) -> int:
+        """How many records (or people) are in a class."""
+        return int(self.spectrum["records"].sum())
+
+    @property
+    def everybody(self) -> str:
+        """Everybody who is in a class, in words."""
+        return f"{self.records:,} {self.heads.many}"
+
+    @property
+    def smallest(self) -> int:
+        """The size of the smallest class."""
+        return int(self.spectrum["class_size"][0])
+
+    def rows(self, table: pl.DataFrame, *, by: str, descending: bool = True) -> pl.DataFrame:
+        """Name the keys of a class table and put the riskiest first."""
+        names = [name for name in table.columns if name.startswith("k") and name[1:].isdigit()]
+        order = table.sort([by, *names], descending=[descending] + [False] * len(names), nulls_last=True)
+        return engine.named_classes(self.keys, order)
+
+    def detail(self) -> Detail:
+        """Tables of measures that rest on class sizes: ``sizes``, ``classes`` and ``records`` with the risk 1/size."""
+        wildcard = self.missing == "wildcard"
+        # Under a wildcard the company of a class need not be its size.
+        risk = 1 / pl.col("company" if wildcard else "class_size")
+
+        def classes() -> pl.DataFrame:
+            return engine.class_table(self.data, self.keys, self.missing).with_columns(risk=risk)
+
+        def records() -> Any:
+            table = classes().drop("records") if wildcard else None
+            return engine.carry_back(self.data, self.keys, self.missing, table, risk=not wildcard)
+
+        return engine.tables_like(
+            self.data,
+            sizes=self.spectrum,
+            classes=lambda: self.rows(classes(), by="risk"),
+            records=records,
+        )
 
 
 def company_caveats(data: Microdata, keys: Sequence[str], *, classes: bool = True) -> list[str]:
@@ -90,8 +156,9 @@ def company_caveats(data: Microdata, keys: Sequence[str], *, classes: bool = Tru
     silent = engine.all_suppressed(data, keys) if classes else 0
     if silent:
         caveats.append(
-            f"{_records(silent)} ({percent(silent / rows)}) without a single known key {_are(silent)} in no class and "
-            "left out of all figures. Somebody known to be in the file who fits no class must be among them."
+            f"{_records(silent)} ({percent(silent / rows)}) without a single known key "
+            f"{'is' if silent == 1 else 'are'} in no class and left out of all figures. "
+            "Somebody known to be in the file who fits no class must be among them."
         )
     heads = heads_of(data)
     unnamed = engine.units_without_name(data)
@@ -127,111 +194,106 @@ def records_only(data: Microdata) -> list[str]:
     ]
 
 
+def refuse_nobody(classes: pl.DataFrame, instead: str) -> None:
+    """Refuse a file of which no record is in a class."""
+    if classes.is_empty():
+        raise ParameterError(
+            "No record is left: every one misses some key, and missing='drop' leaves those out. "
+            f"{instead}, or drop the key with the most missing values."
+        )
+
+
 def _records(count: int) -> str:
     return "1 record" if count == 1 else f"{count:,} records"
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+@dataclass(frozen=True)
+class SensitiveColumns:
+    """Sensitive columns in equivalence classes: the worst column, its tables, and what all such measures report.
 
-
-# Detail tables: class sizes, classes and records.
-
-
-def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> Detail:
-    """Tables of measures that rest on class sizes: ``sizes``, ``classes`` and ``records`` with the risk 1/size."""
-
-    def classes() -> Any:
-        return class_rows(data, keys, _with_risk(engine.class_table(data, keys, missing), missing), by="risk")
-
-    def records() -> Any:
-        if missing == "wildcard":
-            table = engine.class_table(data, keys, missing).drop("records")
-            return engine.carry_back(data, keys, missing, _with_risk(table, missing))
-        return engine.carry_back(data, keys, missing, risk=True)
-
-    return Detail(
-        sizes=lambda: engine.like(data, engine.size_spectrum(data, keys, missing)),
-        classes=classes,
-        records=records,
-    )
-
-
-def _with_risk(table: pl.DataFrame, missing: Missing) -> pl.DataFrame:
-    """Give each class the chance to be picked out; under ``wildcard`` its company need not be its size."""
-    return table.with_columns(risk=1 / pl.col("company" if missing == "wildcard" else "class_size"))
-
-
-def attribute_detail(
-    data: Microdata,
-    keys: Sequence[str],
-    variables: pl.DataFrame,
-    by_class: Callable[[str], pl.DataFrame],
-    *figures: str,
-    descending: bool = True,
-) -> Detail:
-    """Tables of measures on sensitive columns: ``variables``, ``classes`` and ``records`` of the worst column.
-
-    ``by_class`` gives, for a sensitive column, the class table with ``k0``…, sizes and the figures of the measure;
-    ``variables`` has the worst column first.
+    Attributes
+    ----------
+    by_class
+        Gives, for a column, one row a class with ``class_size`` and the figures of the measure.
+    breaks
+        The breaks by which the numbers of a column are grouped, where it has any.
     """
-    worst, by = variables["sensitive"][0], variables.columns[1]
 
-    def told() -> pl.DataFrame:
-        return by_class(worst).select(pl.col(r"^k\d+$"), "class_size", *figures)
+    classes: EquivalenceClasses
+    columns: tuple[str, ...]
+    by_class: Callable[[str], pl.DataFrame]
+    breaks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
-    return Detail(
-        variables=lambda: engine.like(data, variables),
-        classes=lambda: class_rows(data, keys, told(), by=by, descending=descending),
-        records=lambda: engine.carry_back(data, keys, "category", told()),
-    )
+    def above(self, figure: str, threshold: float) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
+        """Rank the columns by their largest figure: all of them, the worst, and who is in classes above a threshold."""
+        rows = []
+        for column in self.columns:
+            table = self.by_class(column)
+            above = table.filter(pl.col(figure) > threshold)
+            rows.append(
+                {
+                    "sensitive": column,
+                    figure: table[figure].max(),
+                    "classes_above": above.height,
+                    "records_above": int(above["class_size"].sum()),
+                }
+            )
+        variables = pl.DataFrame(rows).sort(figure, "sensitive", descending=[True, False])
+        worst = variables.row(0, named=True)
+        counted = {name: worst[name] for name in ("classes_above", "records_above")}
+        return variables, worst, counted | {"share_above": worst["records_above"] / self.classes.records}
 
-
-def attribute_parameters(
-    data: Microdata, keys: Sequence[str], columns: Sequence[str], missing: Missing, **own: Any
-) -> dict[str, Any]:
-    """Name the parameters of a measure on sensitive columns: those that all have, around its own."""
-    return {
-        "keys": list(keys),
-        "sensitive": list(columns),
-        **own,
-        "missing": missing,
-        **company_parameters(data),
-    }
-
-
-def worst_column(
-    data: Microdata,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    missing: Missing,
-    by_class: Callable[..., pl.DataFrame],
-    *,
-    figure: str,
-    threshold: float,
-) -> tuple[pl.DataFrame, dict[str, Any], int]:
-    """Summarize a per-class figure for each sensitive column, the worst first."""
-    rows = []
-    for column in columns:
-        table = by_class(column, named=False)
-        above = table.filter(pl.col(figure) > threshold)
-        rows.append(
-            {
-                "sensitive": column,
-                figure: table[figure].max(),
-                "classes_above": above.height,
-                "records_above": int(above["class_size"].sum()),
-            }
+    def counts(self, column: str) -> engine.ClassCounts:
+        """Count the values of a column in each class."""
+        classes = self.classes
+        return engine.class_counts(
+            classes.data, classes.keys, column, classes.missing, self.breaks.get(column, ())
         )
-    variables = pl.DataFrame(rows).sort(figure, "sensitive", descending=[True, False])
-    records = int(engine.size_spectrum(data, keys, missing)["records"].sum())
-    return variables, variables.row(0, named=True), records
 
+    def parameters(self, **own: Any) -> dict[str, Any]:
+        """Name the parameters that all measures on sensitive columns have, around those of one."""
+        return {
+            "keys": list(self.classes.keys),
+            "sensitive": list(self.columns),
+            **own,
+            "missing": self.classes.missing,
+            **self.classes.parameters,
+        }
 
-def class_rows(
-    data: Microdata, keys: Sequence[str], table: pl.DataFrame, *, by: str, descending: bool = True
-) -> Any:
-    """Name the keys of a class table, put the riskiest first and hand it over in the user's kind of frame."""
-    names = [name for name in table.columns if name.startswith("k") and name[1:].isdigit()]
-    order = table.sort([by, *names], descending=[descending] + [False] * len(names), nulls_last=True)
-    return engine.like(data, engine.named_classes(keys, order))
+    def detail(self, variables: pl.DataFrame, *figures: str, descending: bool = True) -> Detail:
+        """Tables of the columns, and of the classes and records of the worst, the first of ``variables``."""
+        classes, worst = self.classes, variables["sensitive"][0]
+
+        def of_worst() -> pl.DataFrame:
+            table = pl.concat([self.counts(worst).classes, self.by_class(worst)], how="horizontal")
+            return table.select(pl.col(r"^k\d+$"), "class_size", *figures)
+
+        return engine.tables_like(
+            classes.data,
+            variables=variables,
+            classes=lambda: classes.rows(of_worst(), by=variables.columns[1], descending=descending),
+            records=lambda: engine.carry_back(classes.data, classes.keys, "category", of_worst()),
+        )
+
+    @property
+    def caveats(self) -> list[str]:
+        """What the reader must know about who is counted, missing sensitive values and persons with several."""
+        classes = self.classes
+        caveats = company_caveats(classes.data, classes.keys)
+        counted = engine.overview(classes.data, self.columns)
+        gaps = [column for column in self.columns if counted.missing[column]]
+        if gaps:
+            named = ", ".join(f"'{column}'" for column in gaps)
+            caveats.append(
+                f"{named} has missing values; 'missing' counts as one of the values an intruder may learn."
+            )
+        if engine.counted_unit(classes.data) is None:
+            return caveats
+        for column in self.columns:
+            if several := self.counts(column).several:
+                caveats.append(
+                    f"{classes.heads.number(several)} {'has' if several == 1 else 'have'} several values of "
+                    f"'{column}' in a class; each counts with the one that most of the class have. What is learned "
+                    "about the others comes on top."
+                )
+        return caveats

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.numerics.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
 from discreet.numerics.distance.space import as_float
-from discreet.pairs.side_by_side import plain_rows
+from discreet.pairs.side_by_side import number_matrix, plain_rows
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Comparison:
         if self.likeness != "exact":
             words = [self.alike(left[name], right[name])[0] for name in used]
         return in_boxes(
-            _matrix(ours, self.numeric),
-            _matrix(theirs, self.numeric),
+            number_matrix(ours, self.numeric),
+            number_matrix(theirs, self.numeric),
             reach,
             equal=[(left[name], right[name]) for name in used] if self.likeness == "exact" else [],
             words=words,
@@ -101,17 +101,22 @@ class Attack:
         return int((self.boxes.counts == 1).sum())
 
 
+def is_complete(table: pl.DataFrame) -> Flags:
+    """Say for each record whether it knows every column."""
+    return np.asarray(~table.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy())
+
+
 def attack(
     comparison: Comparison,
     ours: pl.DataFrame,
     release: pl.DataFrame,
-    complete: Flags,
     fitted: Any,
     *,
     sides: str,
     collapse: bool,
 ) -> Attack:
     """Match some original records with the complete records of a release."""
+    complete = is_complete(release)
     theirs, position = release.filter(complete), np.flatnonzero(complete)
     flags = fitted(theirs, own=True)
     if sides == "both":
@@ -134,16 +139,20 @@ def attack(
     )
 
 
-def _matrix(table: pl.DataFrame, names: Sequence[str]) -> Floats:
-    if not names:
-        return np.empty((table.height, 0))
-    return np.column_stack([as_float(table[name]) for name in names])
-
-
 # How similar are two numbers, as record linkage scores them: one up to an offset, one half a scale further out.
 
 
 Kind = Literal["gauss", "linear", "exp", "squared", "step"]
+# The score so many scales beyond the offset, and how many scales beyond it the score falls to a threshold.
+_FALLING: Mapping[Kind, tuple[Callable[[Floats], Floats], Callable[[float], float]]] = {
+    "gauss": (lambda steps: 2.0 ** -(steps**2), lambda threshold: np.sqrt(-np.log2(threshold))),
+    "linear": (lambda steps: np.maximum(0.0, 1 - steps / 2), lambda threshold: 2 * (1 - threshold)),
+    "exp": (lambda steps: 2.0**-steps, lambda threshold: -np.log2(threshold)),
+    "squared": (
+        lambda steps: np.maximum(0.0, 1 - steps**2 / 2),
+        lambda threshold: np.sqrt(2 * (1 - threshold)),
+    ),
+}
 
 
 def similarity(apart: Floats, *, kind: Kind = "gauss", offset: float, scale: float) -> Floats:
@@ -170,14 +179,7 @@ def similarity(apart: Floats, *, kind: Kind = "gauss", offset: float, scale: flo
     beyond = np.maximum(apart - offset, 0.0)
     if scale <= 0:
         return np.asarray(beyond == 0, dtype=np.float64)
-    steps = beyond / scale
-    if kind == "gauss":
-        return np.asarray(2.0 ** -(steps**2))
-    if kind == "exp":
-        return np.asarray(2.0**-steps)
-    if kind == "linear":
-        return np.maximum(0.0, 1 - steps / 2)
-    return np.maximum(0.0, 1 - steps**2 / 2)
+    return np.asarray(_FALLING[kind][0](beyond / scale))
 
 
 def reach_of(threshold: float, kind: Kind) -> float:
@@ -188,12 +190,4 @@ def reach_of(threshold: float, kind: Kind) -> float:
     >>> [reach_of(0.5, kind) for kind in ("gauss", "linear", "exp", "squared", "step")]
     [1.0, 1.0, 1.0, 1.0, 0.0]
     """
-    if kind == "step":
-        return 0.0
-    if kind == "gauss":
-        return float(np.sqrt(-np.log2(threshold)))
-    if kind == "exp":
-        return float(-np.log2(threshold))
-    if kind == "linear":
-        return float(2 * (1 - threshold))
-    return float(np.sqrt(2 * (1 - threshold)))
+    return 0.0 if kind == "step" else float(_FALLING[kind][1](threshold))

@@ -15,13 +15,11 @@ from discreet.core.charts import Bars, part_shown, rows_of
 from discreet.core.citations import KOLB_2024
 from discreet.core.constraints import ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.side_by_side import check_precision, stated_precision
+from discreet.pairs.side_by_side import check_precision, grid_words, stated_precision
 from discreet.risk.attribution_attack import as_copies
 from discreet.risk.value_classes import overlapping
 
@@ -50,7 +48,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Which groups does the release say something true about as a whole?",
     headline="of what is told about groups is true",
@@ -68,7 +65,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     compare=OfPair(16, "risk", usual=False, keys=True, sensitive=True),
     pictures=_pictures,
 )
-@checked
 def group_disclosure(
     original: Microdata,
     released: Microdata,
@@ -135,11 +131,11 @@ def group_disclosure(
         )
     as_copies(released, keys, columns)
     check_precision(precision, original.columns)
-    shared = shared_classes(original, released, keys, precision=precision)
+    shared = engine.shared_classes(original, released, keys, precision=precision)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for column in columns:
-        joint = overlapping(joint_counts(shared, (column,)), keys)
+        joint = overlapping(engine.joint_counts(shared, (column,)), keys)
         notes += [note for note in joint.notes if note not in notes]
         sizes = range(1, len(keys) + 1) if subsets else [len(keys)]
         for size in sizes:
@@ -178,25 +174,23 @@ def group_disclosure(
             "sensitive": list(columns),
             "naive": naive,
             "subsets": subsets,
-            "precision": stated_precision(
-                precision, {name: grid.words for name, grid in shared.grids.items()}
-            ),
+            "precision": stated_precision(precision, grid_words(shared.grids)),
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, variables), tables=lambda: engine.like(original, tables)
-        ),
+        detail=engine.tables_like(original, variables=variables, tables=tables),
     )
 
 
-def _counted(joint: JointCounts, chosen: Sequence[int], naive: float) -> dict[str, int]:
+def _counted(joint: engine.JointCounts, chosen: Sequence[int], naive: float) -> dict[str, int]:
     """Count the disclosive cells of the table on some of the keys, in each file and in both."""
     groups = joint.class_labels.select(f"k{i}" for i in chosen)
     labels = groups.unique(maintain_order=True)
     at = groups.join(
         labels.with_row_index("at"), on=groups.columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    classes = Grouping(at["at"].to_numpy().astype(np.int64), labels, np.ones(labels.height, dtype=bool))
-    table, _ = joint.regrouped(classes, Grouping.none(joint.value_labels))
+    classes = engine.Grouping(
+        at["at"].to_numpy().astype(np.int64), labels, np.ones(labels.height, dtype=bool)
+    )
+    table, _ = joint.regrouped(classes, engine.Grouping.none(joint.value_labels))
     telling = (table.value_original < naive * table.original.sum())[table.values]
     ours = telling & (table.original > 0) & (table.original == table.class_original[table.owners])
     theirs = telling & (table.released > 0) & (table.released == table.class_released[table.owners])

@@ -17,8 +17,7 @@ from discreet.core.arrays import Flags, Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
@@ -31,9 +30,7 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
 
 
 @measure(
-    room="risk",
     title="Identifiability",
-    question="For how many people is a released record nearer than any other person?",
     headline="of the people have a released record nearer than anybody else",
     chapter="found",
     work="whole-file",
@@ -53,7 +50,6 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
         "duplicates": Figure("People with a twin in the original"),
     },
 )
-@checked
 def identifiability(
     original: Microdata,
     released: Microdata,
@@ -141,21 +137,15 @@ def identifiability(
             "weights": weights if isinstance(weights, str) else dict(weights),
             "scale": scale,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                original,
-                pl.DataFrame(
-                    {
-                        "record": np.arange(ours.height),
-                        "to_released": found.to_released,
-                        "to_original": found.to_original,
-                        "identified": found.flags,
-                    }
-                ),
-            ),
-            variables=lambda: engine.like(
-                original, pl.DataFrame({"column": list(used), "weight": list(used.values())})
-            ),
+        detail=engine.tables_like(
+            original,
+            records={
+                "record": np.arange(ours.height),
+                "to_released": found.to_released,
+                "to_original": found.to_original,
+                "identified": found.flags,
+            },
+            variables={"column": list(used), "weight": list(used.values())},
         ),
     )
 
@@ -197,9 +187,8 @@ def identified(
     points, released = space.place(ours), space.place(theirs)
     if others is None:
         others = nearest(space, points, progress=progress, description="Person to person").distance[:, 0]
-    across = nearest(space, points, released, progress=progress, description="Person to release").distance[
-        :, 0
-    ]
+    found = nearest(space, points, released, progress=progress, description="Person to release")
+    across = found.distance[:, 0]
     fresh = theirs.height / (theirs.height + ours.height - 1)
     return Identified(across < others * (1 - 1e-12), across, others, fresh)
 
@@ -213,18 +202,16 @@ def identifying_space(
 ) -> tuple[MixedSpace, dict[str, float]]:
     """Fit the weighted Euclidean space of the measure; a column of zero entropy is dropped."""
     if isinstance(weights, str):
-        if weights not in ("entropy", "none"):
-            raise ParameterError("weights must be 'entropy', 'none' or a number by column.")
         used = {
             name: 1.0 if weights == "none" else _one_over(column_entropy(ours[name], name in categorical))
             for name in ours.columns
         }
     else:
-        unknown = [name for name in weights if name not in ours.columns]
-        if unknown:
-            raise ColumnError(
-                f"weights names '{unknown[0]}', which is not among the columns that are compared."
-            )
+        for name in weights:
+            if name not in ours.columns:
+                raise ColumnError(
+                    f"weights names '{name}', which is not among the columns that are compared."
+                )
         used = {name: float(weights.get(name, 1.0)) for name in ours.columns}
     squared = {name: weight**2 for name, weight in used.items()}
     space = MixedSpace.fit(

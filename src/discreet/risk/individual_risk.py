@@ -7,7 +7,7 @@ re-identifications in the whole file, and the threshold on the risk that brings 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import narwhals as nw
@@ -18,21 +18,13 @@ from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.charts import Bars, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
-from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    GAPS_COUNT,
-    class_rows,
-    company_figures,
-    company_parameters,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, refuse_nobody
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.negative_binomial_risk import TwoLevel, class_risks, two_level
 
@@ -66,7 +58,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Individual risk",
     question="How likely is each person to be found in the population?",
@@ -118,7 +109,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     pictures=_pictures,
     tells=("counted_in",),
 )
-@checked
 def individual(
     data: Microdata,
     *,
@@ -212,10 +202,12 @@ def individual(
     >>> round(found.figures["expected_reidentifications"], 4)
     0.2114
     """
-    keys = engine.resolve_keys(data, keys)
+    groups = EquivalenceClasses.of(data, keys, missing)
+    keys = groups.keys
     weight = engine.resolve_weight(data, weight, required=True)
-    household = _column(data, household or data.roles.household, "household")
-    employer = _column(data, employer or data.roles.employer, "employer")
+    household, employer = household or data.roles.household, employer or data.roles.employer
+    need_known([household], data.schema, "It was named under 'household'.")
+    need_known([employer], data.schema, "It was named under 'employer'.")
     if (employer_weight or employer_keys) and not employer:
         raise ParameterError("employer_weight and employer_keys need the employer itself: employer='column'.")
     employer_weight = engine.resolve_weight(data, employer_weight) if employer_weight else None
@@ -224,16 +216,9 @@ def individual(
             f"Column '{weight}' is the weight and cannot be a key as well. Leave it out of the keys."
         )
 
-    cells = _cells(
-        data,
-        keys,
-        missing,
-        weight=str(weight),
-        household=household,
-        employer=employer if employer_weight else None,
-        employer_weight=employer_weight,
-    )
-    classes = class_risks(cells, list(key_names(keys)), missing)
+    units = {"h": household, "e": employer if employer_weight else None}
+    cells = _cells(groups, str(weight), units, employer_weight)
+    classes = class_risks(cells, list(engine.key_names(keys)), missing)
     records = int(classes["records"].sum())
     expected = float(classes.select(pl.col("records").dot("risk")).item())
     above = int(classes.filter(pl.col("risk") > threshold)["records"].sum())
@@ -246,7 +231,7 @@ def individual(
         "share_above_threshold": above / records,
         **_target(classes, target_share),
     }
-    names = list(key_names(keys))
+    names = list(engine.key_names(keys))
     cells = cells.join(classes.drop("records"), on=names, how="left", nulls_equal=True)
     cells, of_households = _households(cells, household)
     levels: TwoLevel | None = None
@@ -267,13 +252,13 @@ def individual(
         "classes": classes.height,
         "records": records,
         "population_estimate": float(cells["weights"].sum()),
-        **company_figures(data, keys, missing),
+        **groups.figures,
     }
     return Measure(
         name="individual",
         value=expected / records,
         figures=figures,
-        meaning=_meaning(figures, levels) + nobody_knows(data, keys),
+        meaning=_meaning(figures, levels) + groups.not_counted,
         caveats=[
             *_caveats(data, keys, classes, household),
             *([GAPS_COUNT] if missing == "wildcard" and any(counted.missing.values()) else []),
@@ -289,47 +274,30 @@ def individual(
             "threshold": threshold,
             "target_share": target_share,
             "missing": missing,
-            **company_parameters(data),
+            **groups.parameters,
         },
-        detail=Detail(
-            classes=lambda: class_rows(data, keys, classes, by="risk"),
-            records=lambda: _records(data, keys, missing, cells, {"h": household, "e": employer}),
-            distribution=lambda: engine.like(data, _distribution(classes)),
+        detail=engine.tables_like(
+            data,
+            classes=lambda: groups.rows(classes, by="risk"),
+            records=lambda: _records(groups, cells, {"h": household, "e": employer}),
+            distribution=lambda: _distribution(classes),
         ),
     )
 
 
-def _column(data: Microdata, name: str | None, role: str) -> str | None:
-    if name is not None and name not in data.schema:
-        raise ColumnError(f"{unknown_name(name, data.columns)} It was named under '{role}'.")
-    return name
-
-
 def _cells(
-    data: Microdata,
-    keys: Sequence[str],
-    missing: Missing,
-    *,
-    weight: str,
-    household: str | None,
-    employer: str | None,
-    employer_weight: str | None,
+    groups: EquivalenceClasses, weight: str, units: Mapping[str, str | None], employer_weight: str | None
 ) -> pl.DataFrame:
     """Count and weigh the records (or people) by keys, household ``h`` and employer ``e``, where there are such."""
-    units = {"h": household, "e": employer}
     extra = {name: column for name, column in {**units, "v": employer_weight}.items() if column}
     sums = [nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights")]
     if employer_weight:
         outer = nw.col("v").cast(nw.Float64)
         sums += [outer.min().alias("v_low"), outer.max().alias("v_high")]
-    by = [*key_names(keys), *(name for name, column in units.items() if column)]
-    rows = engine.weighted_rows(data, keys, missing, weight, extra)
+    by = [*engine.key_names(groups.keys), *(name for name, column in units.items() if column)]
+    rows = engine.weighted_rows(groups.data, groups.keys, groups.missing, weight, extra)
     cells = engine.collect(rows.group_by(*by).agg(*sums))
-    if cells.is_empty():
-        raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category' or 'wildcard', or drop the key with the most missing values."
-        )
+    refuse_nobody(cells, "Use missing='category' or 'wildcard'")
     if not np.isfinite(cells["weights"].to_numpy()).all():
         raise ColumnError(f"The weight column '{weight}' holds an infinite weight. Mend the weights.")
     return cells.sort(by, nulls_last=True)  # sums of decimals depend on their order, which engines do not fix
@@ -384,16 +352,9 @@ def _households(cells: pl.DataFrame, household: str | None) -> tuple[pl.DataFram
     }
 
 
-def _records(
-    data: Microdata,
-    keys: Sequence[str],
-    missing: Missing,
-    cells: pl.DataFrame,
-    units: dict[str, str | None],
-) -> Any:
+def _records(groups: EquivalenceClasses, cells: pl.DataFrame, units: Mapping[str, str | None]) -> Any:
     """Carry the risks back to the records, joined by the keys and by the units that are not keys already."""
-    names = list(key_names(keys))
-    by = list(keys)
+    names, by = list(engine.key_names(groups.keys)), list(groups.keys)
     for name, column in units.items():
         if column and name in cells.columns and column not in by:
             cells = cells.rename({name: f"k{len(by)}"})
@@ -402,7 +363,7 @@ def _records(
     new = ("class_size", "population_estimate", "risk")
     more = ("household_risk", "employer_risk", "within_risk", "two_level_risk")
     table = cells.select(*names, *new, *(column for column in more if column in cells.columns))
-    return engine.carry_back(data, by, missing, table)
+    return engine.carry_back(groups.data, by, groups.missing, table)
 
 
 def _distribution(classes: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import narwhals as nw
@@ -30,18 +30,9 @@ from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent, shown
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import Partition, class_rows
+from discreet.risk import singling_out
+from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.singling_out import (
-    best_guess,
-    best_noisy_guess,
-    blind_isolations,
-    given_probabilities,
-    independent_probabilities,
-    isolation_chance,
-    population_probabilities,
-    population_unique,
-)
 
 IDENTIFYING = "may enable identification"
 ISOLATING = "isolation only"
@@ -155,7 +146,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How much better than a blind guess does the file single people out?",
     headline="times the blind guess, at most",
@@ -190,7 +180,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
     assess=OfFile(10, population_size=True),
     pictures=_pictures,
 )
-@checked
 def isolation(
     data: Microdata,
     *,
@@ -286,10 +275,12 @@ def isolation(
     caveats = key_caveats(data.with_roles(weight=None) if data.roles.weight else data, keys)
     classes = engine.class_table(data, keys, missing).select(pl.exclude("class_size"))
     if probability is not None:
-        classes = given_probabilities(classes, keys, missing, data, probability)
+        classes = singling_out.given_probabilities(classes, keys, missing, data, probability)
         caveats.append(f"The probabilities of the cells are those of column '{probability}'.")
     elif population is not None:
-        classes, size, unseen = population_probabilities(classes, keys, missing, population, recoding)
+        classes, size, unseen = singling_out.population_probabilities(
+            classes, keys, missing, population, recoding
+        )
         population_size = population_size if population_size is not None else size
         caveats.append("The probabilities of the cells are shares of the population file.")
         if unseen:
@@ -297,7 +288,7 @@ def isolation(
                 f"{unseen:,} cells do not occur in the population file; half a person was assumed there."
             )
     else:
-        classes = independent_probabilities(classes, keys, missing, data)
+        classes = singling_out.independent_probabilities(classes, keys, missing, data)
         caveats.append(
             "The probabilities of the cells come from the margins of the file as if its keys were independent, which "
             "makes usual combinations look rarer than they are. A population file gives better ones."
@@ -315,11 +306,9 @@ def isolation(
         likely=likely,
     )
     found: pl.DataFrame = pl.concat([classes.select(named), measure.detail["cells"]], how="horizontal")
-    return Measure(
+    return replace(
+        measure,
         name="isolation",
-        value=measure.value,
-        figures=measure.figures,
-        meaning=measure.meaning,
         caveats=[*caveats, *measure.caveats],
         parameters={
             "keys": list(keys),
@@ -328,8 +317,9 @@ def isolation(
             "probability": probability,
             **{name: value for name, value in measure.parameters.items() if name != "data_dependent"},
         },
-        detail=Detail(
-            cells=lambda: class_rows(data, keys, found, by="gain"),
+        detail=engine.tables_like(
+            data,
+            cells=lambda: EquivalenceClasses(data, keys, missing).rows(found, by="gain"),
             records=lambda: engine.carry_back(data, keys, missing, found.drop("verdict")),
         ),
     )
@@ -392,7 +382,7 @@ def isolation_of_counts(
     flagged = cells["flag"] == IDENTIFYING
     hit = float(m[flagged.to_numpy()].sum())
     guesses = int((m > 0).sum())
-    blind = blind_isolations(records, guesses) if guesses else 0.0
+    blind = singling_out.blind_isolations(records, guesses) if guesses else 0.0
     figures: dict[str, FigureValue] = {
         "flagged_share": min(hit / records, 1.0),
         "max_gain": _top(cells),
@@ -404,7 +394,7 @@ def isolation_of_counts(
         "isolation_only_cells": int(cells["flag"].is_in([ISOLATING, UNDECIDED]).sum()),
         "expected_isolations": isolated,
         "expected_isolations_blind": blind,
-        "best_blind_chance": blind_isolations(records),
+        "best_blind_chance": singling_out.blind_isolations(records),
         "population_size": population_size,
         "max_gain_at_half": _top(half),
         "max_gain_at_double": _top(double),
@@ -453,14 +443,19 @@ def _gains(release: _Counts, limits: _Limits, noise: Any, scale: float) -> pl.Da
     # A probability below 1 stays below 1: a count that is possible must not become impossible.
     chance = np.minimum(given * scale, (1 + given) / 2)
     n, population = release.records, release.population_size
-    weight, with_release = best_guess(m) if noise is None else best_noisy_guess(m, chance, n, noise)
+    weight, with_release = (
+        singling_out.best_guess(m) if noise is None else singling_out.best_noisy_guess(m, chance, n, noise)
+    )
     inside = chance * weight
-    baseline = isolation_chance(inside, n)
+    baseline = singling_out.isolation_chance(inside, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(with_release > 0, with_release / baseline, 0.0)
     alone = at_least = np.full(len(m), np.nan)
     if population is not None and not limits.membership_known:
-        alone, at_least = population_unique(inside, population - n), population_unique(inside, population - 1)
+        alone, at_least = (
+            singling_out.population_unique(inside, population - n),
+            singling_out.population_unique(inside, population - 1),
+        )
     return pl.DataFrame(
         {
             "m": m if noise is not None else m.astype(np.int64),

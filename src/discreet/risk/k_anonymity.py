@@ -15,22 +15,13 @@ from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, Beside, Caveat, OfAdvice
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
-from discreet.core.wording import percent, shown
+from discreet.core.wording import named, percent, shown
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.delta_presence import population_classes
-from discreet.risk.equivalence_classes import (
-    Heads,
-    company_caveats,
-    company_figures,
-    company_parameters,
-    heads_of,
-    identity_detail,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import EquivalenceClasses, Heads, company_caveats
 
 
 def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
@@ -60,7 +51,6 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people share the rarest combination of keys?",
     headline="smallest group (k)",
@@ -83,7 +73,6 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
     advice=OfAdvice(2, _recode_and_suppress, standing_out=records_almost_alone),
     tells=("counted_in",),
 )
-@checked
 def k_anonymity(
     data: Microdata,
     *,
@@ -147,13 +136,10 @@ def k_anonymity(
     >>> k_anonymity(Microdata(people, keys=["sex"])).value
     1
     """
-    keys = engine.resolve_keys(data, keys)
-    caveats = key_caveats(data, keys)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    records = int(spectrum["records"].sum())
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys, spectrum, records, heads = classes.keys, classes.spectrum, classes.records, classes.heads
     below = {limit: records_below(spectrum, limit) for limit in (2, 3, 5, threshold)}
-    k = int(spectrum["class_size"][0])
-    heads = heads_of(data)
+    k = classes.smallest
     return Measure(
         name="k_anonymity",
         value=k,
@@ -165,17 +151,17 @@ def k_anonymity(
             **{f"records_below_{limit}": below[limit] for limit in (2, 3, 5)},
             "records_below_threshold": below[threshold],
             "share_below_threshold": below[threshold] / records,
-            **company_figures(data, keys, missing),
+            **classes.figures,
             **_neighborhood(data, keys, missing),
             **_households(data, keys),
         },
         meaning=(
             f"{_crowd(k, keys, heads)}; {below[threshold]:,} of {records:,} {heads.many} "
             f"({percent(below[threshold] / records)}) are in a group of fewer than {threshold}."
-            f"{nobody_knows(data, keys)}"
+            f"{classes.not_counted}"
         ),
         caveats=[
-            *caveats,
+            *key_caveats(data, keys),
             *_perhaps_fewer_people(data),
             "k limits how well a person can be picked out, not what is learned about a group whose members all "
             "have the same sensitive value.",
@@ -184,9 +170,9 @@ def k_anonymity(
             "keys": list(keys),
             "missing": missing,
             "threshold": threshold,
-            **company_parameters(data),
+            **classes.parameters,
         },
-        detail=identity_detail(data, keys, missing),
+        detail=classes.detail(),
     )
 
 
@@ -205,10 +191,8 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Re-identification",
-    question="How likely is an intruder to point at the right record?",
     headline="highest chance",
     chapter="found",
     place=3,
@@ -263,7 +247,6 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
     key_numbers=KeyNumbers(3, _chance_of_being_found),
     tells=("counted_in",),
 )
-@checked
 def reidentification(
     data: Microdata,
     *,
@@ -325,10 +308,9 @@ def reidentification(
     >>> risk.figures["prosecutor_max"], risk.figures["prosecutor_mean"]
     (0.5, 0.4)
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys, spectrum, records, heads = classes.keys, classes.spectrum, classes.records, classes.heads
     caveats = key_caveats(data, keys)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    records = int(spectrum["records"].sum())
     size = pl.col("class_size")
     expected, most, exposed = spectrum.select(
         expected=(pl.col("records") / size).sum(),
@@ -345,19 +327,18 @@ def reidentification(
         "records_above_threshold": exposed,
         "expected_matches": expected,
         "threshold": threshold,
-        **company_figures(data, keys, missing),
+        **classes.figures,
     }
-    heads = heads_of(data)
     if population is None:
         caveats.append(
             "Without a population file the journalist risk is unknown and the marketer is assumed to know who is "
             "in the file; both are at most the prosecutor risk shown."
         )
     else:
-        classes, warning = population_classes(data, population, keys, missing, recoding)
+        matched, warning = population_classes(classes, population, recoding)
         caveats += warning
-        matches = float((classes["records"] / classes["population"]).sum())
-        figures["journalist_max"] = 1 / int(classes["population"].min())  # type: ignore[arg-type]
+        matches = float((matched["records"] / matched["population"]).sum())
+        figures["journalist_max"] = 1 / int(matched["population"].min())  # type: ignore[arg-type]
         figures["journalist_mean"] = matches / records
         figures["marketer"] = matches / records
         figures["expected_matches"] = matches
@@ -366,10 +347,10 @@ def reidentification(
         value=most,
         figures=figures,
         meaning=(
-            f"Someone who knows that a person is in the file and knows {_and(keys)} points at the right record "
+            f"Someone who knows that a person is in the file and knows {named(keys)} points at the right record "
             f"with a chance of up to {percent(most)}, and of {percent(expected / records)} on average; "
             f"for {exposed:,} of {records:,} {heads.many} ({percent(exposed / records)}) the chance is above "
-            f"{percent(threshold)}.{nobody_knows(data, keys)}"
+            f"{percent(threshold)}.{classes.not_counted}"
         ),
         caveats=caveats,
         parameters={
@@ -377,9 +358,9 @@ def reidentification(
             "missing": missing,
             "threshold": threshold,
             "population_file": population is not None,
-            **company_parameters(data),
+            **classes.parameters,
         },
-        detail=identity_detail(data, keys, missing),
+        detail=classes.detail(),
     )
 
 
@@ -398,7 +379,7 @@ def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
     if gaps:
         most = max(counted.missing[key] for key in gaps) / counted.rows
         caveats.append(
-            f"{_and(gaps)} {'has' if len(gaps) == 1 else 'have'} missing values (up to {percent(most)} of the "
+            f"{named(gaps)} {'has' if len(gaps) == 1 else 'have'} missing values (up to {percent(most)} of the "
             "records); how they count changes the result."
         )
     if data.roles.weight:
@@ -407,7 +388,7 @@ def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
     return caveats
 
 
-def _neighborhood(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, int]:
+def _neighborhood(data: Microdata, keys: Sequence[str], missing: engine.Missing) -> dict[str, int]:
     if missing != "wildcard":
         return {}
     return {"smallest_neighborhood": int(engine.class_table(data, keys, missing)["class_size"].min())}  # type: ignore[arg-type]
@@ -431,11 +412,6 @@ def _households(data: Microdata, keys: Sequence[str]) -> dict[str, int]:
 
 def _crowd(k: int, keys: Sequence[str], heads: Heads) -> str:
     if k == 1:
-        return f"There are {heads.many} {heads.who} share their combination of {_and(keys)} with nobody"
+        return f"There are {heads.many} {heads.who} share their combination of {named(keys)} with nobody"
     others = "one other" if k == 2 else f"{k - 1:,} others"
-    return f"Every {heads.one} shares {heads.whose} combination of {_and(keys)} with at least {others}"
-
-
-def _and(names: Sequence[str]) -> str:
-    quoted = [f"'{name}'" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+    return f"Every {heads.one} shares {heads.whose} combination of {named(keys)} with at least {others}"

@@ -18,10 +18,8 @@ from discreet import engine
 from discreet.core.arrays import Bytes, Flags, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.progress import track
-from discreet.engine import Missing
-from discreet.engine.classes import check_missing, key_names
-from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
+from discreet.risk.equivalence_classes import refuse_nobody
 
 KeySet = tuple[int, ...]
 MOST_SETS = 1_000_000
@@ -90,16 +88,11 @@ class CodedKeys:
         return math.prod(len(self.values[key]) for key in keys)
 
 
-def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedKeys:
+def coded_keys(data: Microdata, keys: Sequence[str], missing: engine.Missing) -> CodedKeys:
     """Read the class table of the file and code its keys."""
-    check_missing(missing)
     table = engine.class_table(data, keys, "drop" if missing == "drop" else "category")
-    if table.is_empty():
-        raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category' or 'wildcard', or drop the key with the most missing values."
-        )
-    names = list(key_names(keys))
+    refuse_nobody(table, "Use missing='category' or 'wildcard'")
+    names = list(engine.key_names(keys))
     table = table.select(*names, "records").sort(names, nulls_last=True)
     holders = _holders(data, keys, missing, table)
     values, codes = [], []
@@ -117,17 +110,17 @@ def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedK
 
 
 def _holders(
-    data: Microdata, keys: Sequence[str], missing: Missing, table: pl.DataFrame
+    data: Microdata, keys: Sequence[str], missing: engine.Missing, table: pl.DataFrame
 ) -> tuple[Integers, Integers] | None:
     """Say who has which row of the class table, where somebody has several; None where rows simply add up."""
     unit = engine.counted_unit(data)
     if unit is None:
         return None
-    counted_as: Missing = "drop" if missing == "drop" else "category"
-    pairs = unit_pairs(data, keys, engine.keyed_rows(data, keys, counted_as, {"u": unit}))
+    counted_as: engine.Missing = "drop" if missing == "drop" else "category"
+    pairs = engine.unit_pairs(data, keys, engine.keyed_rows(data, keys, counted_as, {"u": unit}))
     if pairs["u"].n_unique() == pairs.height:
         return None
-    names = list(key_names(keys))
+    names = list(engine.key_names(keys))
     places = table.select(names).with_row_index("row")
     found = pairs.join(places, on=names, how="left", nulls_equal=True)
     return found["row"].to_numpy().astype(np.int64), found["u"].to_numpy()

@@ -5,7 +5,7 @@ l-diversity: distinct, entropy, recursive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,20 +16,11 @@ from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.constraints import Above, AtLeast, ColumnName, ColumnNames, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, OfAdvice
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown, type_name
-from discreet.engine import ClassCounts, Missing
+from discreet.engine import Missing
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    Heads,
-    attribute_detail,
-    attribute_parameters,
-    company_caveats,
-    company_figures,
-    heads_of,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
 
 Kind = Literal["distinct", "entropy", "recursive"]
 
@@ -55,7 +46,6 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Can the sensitive value be read off once the group is known?",
     headline="fewest values in a group (l)",
@@ -93,7 +83,6 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
     ),
     tells=("counted_in",),
 )
-@checked
 def l_diversity(
     data: Microdata,
     *,
@@ -162,77 +151,42 @@ def l_diversity(
     >>> l_diversity(Microdata(people, keys=["sex"], sensitive=["ill"])).value
     1
     """
-    keys = engine.resolve_keys(data, keys)
-    columns = engine.resolve_sensitive(data, sensitive, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    columns = engine.resolve_sensitive(data, sensitive, classes.keys)
     breaks = {column: breaks_of(data, column, groups) for column in columns}
     if tolerance is not None:
         _must_be_numeric(data, columns, "tolerance")
 
-    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+    def by_class(column: str) -> pl.DataFrame:
         if kind == "recursive" or tolerance is not None:
-            counts = engine.class_counts(data, keys, column, missing, breaks[column])
-            found = _sparse_diversity(counts, kind, c, tolerance)
-            return pl.concat([counts.classes, found], how="horizontal") if named else found
-        query = class_profile(data, keys, column, missing, breaks[column], named=named)
+            return _sparse_diversity(asked.counts(column), kind, c, tolerance)
+        profile = engine.attribute_profile(data, classes.keys, column, missing, breaks[column])
         l_value = pl.col("distinct") if kind == "distinct" else pl.col("entropy").exp()
-        return query.with_columns(l=l_value, best_guess=pl.col("top_share"))
+        return profile.with_columns(l=l_value, best_guess=pl.col("top_share"))
 
-    variables = pl.DataFrame(
-        [_summary(column, by_class(column, named=False), threshold) for column in columns]
-    ).sort("l", "sensitive")
-    worst = variables.row(0, named=True)
-    records = int(engine.size_spectrum(data, keys, missing)["records"].sum())
+    asked = SensitiveColumns(classes, columns, by_class, breaks)
+    rows = [_summary(column, by_class(column), threshold) for column in columns]
+    variables = pl.DataFrame(rows).sort("l", "sensitive")
+    worst, records = variables.row(0, named=True), classes.records
     figures = {name: worst[name] for name in variables.columns if name != "sensitive"}
     figures["best_guess"] = float(variables["best_guess"].max())  # type: ignore[arg-type]
     figures["share_below_threshold"] = worst["records_below_threshold"] / records
-    figures |= company_figures(data, keys, missing)
-    caveats = _caveats(
-        data,
-        keys,
-        columns,
-        worst,
-        grouped=tolerance is not None or groups is not None,
-        missing=missing,
-        breaks=breaks,
-    )
+    figures |= classes.figures
     return Measure(
         name="l_diversity",
         value=worst["l"],
         figures=figures,
-        meaning=_meaning(worst, records, kind, heads_of(data)) + nobody_knows(data, keys),
-        caveats=caveats,
-        parameters=attribute_parameters(
-            data,
-            keys,
-            columns,
-            missing,
+        meaning=_meaning(worst, classes, kind) + classes.not_counted,
+        caveats=_caveats(asked, worst, grouped=tolerance is not None or groups is not None),
+        parameters=asked.parameters(
             kind=kind,
             c=c if kind == "recursive" else None,
             groups=groups,
             tolerance=tolerance,
             threshold=threshold,
         ),
-        detail=attribute_detail(
-            data, keys, variables, by_class, "l", "best_guess", "distinct", "entropy", descending=False
-        ),
+        detail=asked.detail(variables, "l", "best_guess", "distinct", "entropy", descending=False),
     )
-
-
-def class_profile(
-    data: Microdata,
-    keys: Sequence[str],
-    column: str,
-    missing: Missing,
-    breaks: tuple[float, ...],
-    *,
-    named: bool,
-) -> pl.DataFrame:
-    """Fetch the profile of each class, with its key values where they are asked for."""
-    profile = engine.attribute_profile(data, keys, column, missing, breaks)
-    if not named:
-        return profile
-    classes = engine.class_counts(data, keys, column, missing, breaks).classes
-    return pl.concat([classes, profile], how="horizontal")
 
 
 def breaks_of(data: Microdata, column: str, groups: int | Sequence[float] | None) -> tuple[float, ...]:
@@ -246,34 +200,6 @@ def breaks_of(data: Microdata, column: str, groups: int | Sequence[float] | None
     if list(breaks) != sorted(set(breaks)):
         raise ParameterError("groups must be breaks in increasing order, each once.")
     return breaks
-
-
-def sensitive_caveats(
-    data: Microdata,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    missing: Missing,
-    breaks: Mapping[str, tuple[float, ...]] | None = None,
-) -> list[str]:
-    """Word what the reader must know about who is counted, missing sensitive values and persons with several."""
-    caveats = company_caveats(data, keys)
-    counted = engine.overview(data, columns)
-    gaps = [column for column in columns if counted.missing[column]]
-    if gaps:
-        named = ", ".join(f"'{column}'" for column in gaps)
-        caveats.append(
-            f"{named} has missing values; 'missing' counts as one of the values an intruder may learn."
-        )
-    if engine.counted_unit(data) is not None:
-        for column in columns:
-            several = engine.class_counts(data, keys, column, missing, (breaks or {}).get(column, ())).several
-            if several:
-                caveats.append(
-                    f"{heads_of(data).number(several)} {'has' if several == 1 else 'have'} several values of "
-                    f"'{column}' in a class; each counts with the one that most of the class have. What is learned "
-                    "about the others comes on top."
-                )
-    return caveats
 
 
 def _must_be_numeric(data: Microdata, columns: Sequence[str], parameter: str) -> None:
@@ -300,7 +226,9 @@ def _summary(column: str, table: pl.DataFrame, threshold: float) -> dict[str, An
     }
 
 
-def _sparse_diversity(counts: ClassCounts, kind: Kind, c: float, tolerance: float | None) -> pl.DataFrame:
+def _sparse_diversity(
+    counts: engine.ClassCounts, kind: Kind, c: float, tolerance: float | None
+) -> pl.DataFrame:
     """Compute l from the sparse counts, after joining values that are within the tolerance of one another."""
     owners, sizes = counts.owners, counts.sizes
     if tolerance is None:
@@ -336,19 +264,19 @@ def _recursive(
     return np.add.reduceat(holds.astype(np.int64), starts[:-1])
 
 
-def _within_tolerance(counts: ClassCounts, tolerance: float) -> np.ndarray:
-    from discreet.risk.l_diversity_kernels import greedy_groups
+def _within_tolerance(counts: engine.ClassCounts, tolerance: float) -> np.ndarray:
+    from discreet.numerics.earth_mover_kernels import greedy_groups
 
     values = counts.values.cast(pl.Float64).to_numpy()[counts.codes]
     return np.asarray(greedy_groups(values, counts.starts, tolerance))
 
 
-def _meaning(worst: dict[str, Any], records: int, kind: Kind, heads: Heads) -> str:
+def _meaning(worst: dict[str, Any], classes: EquivalenceClasses, kind: Kind) -> str:
     column, alike = worst["sensitive"], worst["homogeneous_records"]
     if worst["homogeneous_classes"]:
         return (
-            f"For {alike:,} of {records:,} {heads.many} ({percent(alike / records)}) everyone with the same key values "
-            f"has the same '{column}', so it can be read off without finding the person."
+            f"For {alike:,} of {classes.everybody} ({percent(alike / classes.records)}) everyone with the same key "
+            f"values has the same '{column}', so it can be read off without finding the person."
         )
     what = {"distinct": "different", "entropy": "equally likely", "recursive": "well spread"}[kind]
     return (
@@ -357,26 +285,16 @@ def _meaning(worst: dict[str, Any], records: int, kind: Kind, heads: Heads) -> s
     )
 
 
-def _caveats(
-    data: Microdata,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    worst: dict[str, Any],
-    *,
-    grouped: bool,
-    missing: Missing,
-    breaks: Mapping[str, tuple[float, ...]],
-) -> list[str]:
-    caveats = sensitive_caveats(data, keys, columns, missing, breaks)
-    numeric = [column for column in columns if data.schema[column].is_numeric()]
+def _caveats(asked: SensitiveColumns, worst: dict[str, Any], *, grouped: bool) -> list[str]:
+    caveats, classes = asked.caveats, asked.classes
+    numeric = [column for column in asked.columns if classes.data.schema[column].is_numeric()]
     if numeric and not grouped:
         named = ", ".join(f"'{column}'" for column in numeric)
         caveats.append(
             f"{named} is numeric: values that differ only a little count as different, which flatters l. "
             "Give groups or a tolerance."
         )
-    k = int(engine.size_spectrum(data, keys, missing)["class_size"][0])
-    if worst["homogeneous_classes"] and k > 1:
+    if worst["homogeneous_classes"] and (k := classes.smallest) > 1:
         caveats.append(
             f"Attribute disclosure in spite of k = {k}: in {worst['homogeneous_classes']:,} classes everyone has "
             f"the same '{worst['sensitive']}'."

@@ -16,35 +16,19 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, OfPair, TwoFiles, measure
-from discreet.core.charts import Bars, Chart, figure_bars, finite, rows_of
+from discreet.core.charts import Chart, figure_bars, finite, row_bars, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import Distance, MissingRule, MixedSpace, Points
-from discreet.pairs.side_by_side import (
-    check_categorical,
-    column_caveats,
-    compared_columns,
-    placed,
-    precise_alike,
-    tables_of,
-)
+from discreet.pairs import side_by_side as pairs
+from discreet.risk import record_links
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.record_links import (
-    Disclosed,
-    LinkedFiles,
-    by_rank,
-    by_robust_distance,
-    by_standard_deviation,
-    cheapest_pairs,
-    true_originals,
-)
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
 
@@ -96,13 +80,12 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
         row for row in rows_of(found, "variables", "column", "inside_share") if finite(row["inside_share"])
     ]
     if rows:
-        yield Bars(
-            title="Released values close to the original ones",
-            labels=tuple(str(row["column"]) for row in rows[:_MOST_ROWS]),
-            values=tuple(float(row["inside_share"]) for row in rows[:_MOST_ROWS]),
-            axis="Share of the records whose original value lies within the interval around the released one",
-            at_risk=(False,) * len(rows[:_MOST_ROWS]),
-            horizontal=True,
+        yield row_bars(
+            "Released values close to the original ones",
+            rows[:_MOST_ROWS],
+            "column",
+            "inside_share",
+            "Share of the records whose original value lies within the interval around the released one",
         )
     else:
         yield from figure_bars(
@@ -111,7 +94,6 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="How many released records can be led back to their person?",
     headline="of the released records led back",
@@ -162,7 +144,6 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
         "solver",
     ),
 )
-@checked
 def linkage(
     original: Microdata,
     released: Microdata,
@@ -253,14 +234,14 @@ def linkage(
     """
     if columns is None and original.roles.keys:
         columns = original.roles.keys
-    compared = compared_columns(original, released, columns, without=[ids])
+    compared = pairs.compared_columns(original, released, columns, without=[ids])
     names = tuple(name for name in compared.names if name != ids)
     if not names:
         raise ParameterError("Nothing is left to compare beside the column that links the files.")
-    ours, theirs = tables_of([original, released], names)
-    truth = true_originals(original, released, ids, ours.height, theirs.height)
-    files = LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
-    codes = check_categorical(names, categorical)
+    ours, theirs = pairs.tables_of([original, released], names)
+    truth = record_links.true_originals(original, released, ids, ours.height, theirs.height)
+    files = record_links.LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
+    codes = pairs.check_categorical(names, categorical)
     about: dict[str, Any] = {"method": method, "columns": list(names), "ids": ids}
     if method in ("interval", "rank", "robust"):
         half = WIDTHS[method] if width is None else width
@@ -276,17 +257,19 @@ def linkage(
     about["categorical"] = list(codes)
     if method == "probabilistic":
         # The other methods ask how far values are apart; this one asks whether they agree.
-        (ours, theirs), agreed = precise_alike([ours, theirs], categorical=codes)
+        (ours, theirs), agreed = pairs.precise_alike([ours, theirs], categorical=codes)
         files = replace(files, ours=ours, theirs=theirs)
         about["precision"] = agreed.parameters
         return _probabilistic_measure(
             files, codes, blocking=tuple(blocking), threshold=threshold, seed=seed, about=about
         )
-    space, (points, queries) = placed((ours, theirs), distance=distance, categorical=codes, missing=missing)
+    space, (points, queries) = pairs.placed(
+        (ours, theirs), distance=distance, categorical=codes, missing=missing
+    )
     about |= {"distance": distance, "missing": missing}
-    caveats = [*records_only(original), *column_caveats(space, (ours, theirs), names)]
+    caveats = [*records_only(original), *pairs.column_caveats(space, (ours, theirs), names)]
     if method == "assignment":
-        table, how = cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
+        table, how = record_links.cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
         about["solver"] = how
         caveats = [f"The pairing was found {how}.", *caveats]
     else:
@@ -318,7 +301,7 @@ def _nearest_links(
 
 
 def _linkage_measure(
-    files: LinkedFiles,
+    files: record_links.LinkedFiles,
     table: pl.DataFrame,
     about: dict[str, Any],
     caveats: Sequence[str],
@@ -350,16 +333,14 @@ def _linkage_measure(
             *files.caveats,
         ],
         parameters=about,
-        detail=Detail(
-            records=lambda: engine.like(
-                files.released, table.with_columns(pl.col("linked_to").replace(-1, None))
-            )
+        detail=engine.tables_like(
+            files.released, records=table.with_columns(pl.col("linked_to").replace(-1, None))
         ),
     )
 
 
 def _probabilistic_measure(
-    files: LinkedFiles,
+    files: record_links.LinkedFiles,
     codes: Sequence[str],
     *,
     blocking: Sequence[str],
@@ -402,7 +383,7 @@ def _probabilistic_measure(
 
 
 def _interval_measure(
-    files: LinkedFiles,
+    files: record_links.LinkedFiles,
     method: str,
     width: float,
     *,
@@ -415,11 +396,11 @@ def _interval_measure(
     rows = np.flatnonzero(truth >= 0)
     x, y = files.ours[truth[rows]], files.theirs[rows]
     if method == "interval":
-        found = by_standard_deviation(x, y, width)
+        found = record_links.by_standard_deviation(x, y, width)
     elif method == "rank":
-        found = by_rank(x, y, width)
+        found = record_links.by_rank(x, y, width)
     else:
-        found = by_robust_distance(x, y, width, crowd=crowd, crowd_width=crowd_width, seed=seed)
+        found = record_links.by_robust_distance(x, y, width, crowd=crowd, crowd_width=crowd_width, seed=seed)
     records = found.records
     share = float(records.mean())
     extra = _robust_figures(found)
@@ -455,16 +436,15 @@ def _interval_measure(
             "width": width,
             **({"crowd": crowd, "crowd_width": crowd_width} if extra else {}),
         },
-        detail=Detail(
-            records=lambda: engine.like(files.released, table),
-            variables=lambda: engine.like(
-                files.released, pl.DataFrame({"column": list(found.columns), "inside_share": found.by_column})
-            ),
+        detail=engine.tables_like(
+            files.released,
+            records=table,
+            variables={"column": list(found.columns), "inside_share": found.by_column},
         ),
     )
 
 
-def _robust_figures(found: Disclosed) -> dict[str, Any]:
+def _robust_figures(found: record_links.Disclosed) -> dict[str, Any]:
     if found.outlyingness is None or found.crowded is None:
         return {}
     weights = np.nan_to_num(np.sqrt(found.outlyingness))

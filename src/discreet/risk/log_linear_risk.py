@@ -15,13 +15,11 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfFile, measure
 from discreet.core.charts import Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames, Public, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.core.parameters import checked
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
 from discreet.formula import parsed
 from discreet.microdata import Microdata
 from discreet.numerics.codes import CodedColumns
@@ -78,7 +76,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Log-linear risk",
     question="How many of those alone in the file are alone in the population?",
@@ -105,7 +102,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
     assess=OfFile(9, population_size=True, slow=True),
     pictures=_pictures,
 )
-@checked
 def log_linear(
     data: Microdata,
     *,
@@ -236,8 +232,9 @@ def log_linear(
         meaning=_meaning(uniques, sample.population, tau1, tau2),
         caveats=[*caveats, *sample.notes, *model_caveats(fitted)],
         parameters=parameters,
-        detail=Detail(
-            models=lambda: engine.like(data, _way(sample, fitted)),
+        detail=engine.tables_like(
+            data,
+            models=lambda: _way(sample, fitted),
             records=lambda: _records(data, keys, missing, sample, fitted),
         ),
     )
@@ -246,9 +243,7 @@ def log_linear(
 def _terms_of(model: str, keys: Sequence[str]) -> tuple[Term, ...]:
     """Read the margins of a model off its formula, as places of the keys."""
     named = [term.columns for term in parsed(model).terms]
-    for name in (name for columns in named for name in columns):
-        if name not in keys:
-            raise ColumnError(f"{unknown_name(name, keys, what='key')} It was named in model.")
+    need_known((name for columns in named for name in columns), keys, "It was named in model.", what="key")
     if any(set(columns) == set(keys) for columns in named):
         raise ParameterError(
             "The model of all keys together repeats the table and says nothing of the population. Leave an interaction "
@@ -337,10 +332,7 @@ def model_caveats(fitted: Fitted) -> list[str]:
 def _ends(value: float, error: float | None, bias: float, uniques: int) -> tuple[float | None, float | None]:
     """Return the interval, stretched to hold the value without the estimated error of the model as well."""
     around = [interval(float(np.clip(v, 0.0, uniques)), error, 0.0, uniques) for v in (value, value - bias)]
-    lows, highs = (
-        [low for low, _ in around if low is not None],
-        [high for _, high in around if high is not None],
-    )
+    lows, highs = ([end for end in ends if end is not None] for ends in zip(*around, strict=True))
     return min(lows, default=None), max(highs, default=None)
 
 
@@ -394,7 +386,7 @@ def _way(sample: CodedSample, fitted: Fitted) -> pl.DataFrame:
 
 
 def _records(
-    data: Microdata, keys: Sequence[str], missing: Missing, sample: CodedSample, fitted: Fitted
+    data: Microdata, keys: Sequence[str], missing: engine.Missing, sample: CodedSample, fitted: Fitted
 ) -> object:
     """Carry the risk of every class back to its records, by the order in which the classes were coded."""
     table = engine.class_table(data, keys, missing).drop("class_size")

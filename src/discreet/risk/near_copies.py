@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import polars as pl
@@ -14,22 +15,13 @@ from discreet.core.charts import rows_of
 from discreet.core.constraints import AtLeast, Between, ColumnNames, Public, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
-from discreet.risk.copy_counts import (
-    Found,
-    TellingColumn,
-    closer_to_original,
-    count_copies,
-    counted_people,
-    people_back,
-    telling_columns,
-)
+from discreet.risk import copy_counts
 from discreet.risk.equivalence_classes import records_only
 
 _AS_GOOD_AS_EQUAL = 0.01
@@ -41,7 +33,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     people, whole = figures["copied"], figures["whole"]
     how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
     by_chance, share = figures["copied_by_chance"], figures["copied_share"] or 0.0
-    yield from people_back(people, how, by_chance, share, linked=beside.linked)
+    yield from copy_counts.people_back(people, how, by_chance, share, linked=beside.linked)
     far, expected = figures["outlying_copied"], figures["outlying_by_chance"]
     if far > expected and not beside.linked:
         yield Finding(
@@ -52,11 +44,11 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
         )
     if figures["telling_found"] > figures["telling_by_chance"]:
         column = rows_of(found, "telling")[0]["column"]
+        who = copy_counts.counted_people(figures["telling_found"], "finds", "find")
         yield Finding(
             "own values come back",
             _weight(figures["telling_share"], 20),
-            f"{counted_people(figures['telling_found'], 'finds', 'find')} in the release the exact value of "
-            f"'{column}' that nobody else has: who knows it knows them.",
+            f"{who} in the release the exact value of '{column}' that nobody else has: who knows it knows them.",
         )
     if figures["largest_share"]:
         yield Finding(
@@ -73,10 +65,8 @@ def _weight(share: float | None, times: float) -> float:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     title="Copies of people",
-    question="How many people come back in the release, whole or almost?",
     headline="of the people come back, beyond chance",
     chapter="found",
     place=7,
@@ -171,7 +161,6 @@ def _weight(share: float | None, times: float) -> float:
         "method without donors (method 'parametric')",
     ),
 )
-@checked
 def near_copies(
     original: Microdata,
     released: Microdata,
@@ -279,21 +268,20 @@ def near_copies(
         )
     told = [name for name in names if name not in codes]
     places = [name for name in original.roles.location if name in told]
-    telling = telling_columns(tables[0], tables[1], told, places, reach)
+    telling = copy_counts.telling_columns(tables[0], tables[1], told, places, reach)
     space, points = placed(tables, distance="gower", categorical=codes)
-    counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    count = partial(copy_counts.count_copies, most=most, seed=seed, progress=progress)
+    counts = count(space, points[0], points[1])
     edge = counts.outlying(outlying)
     near, whole = counts.found(reach), counts.found(0.0)
     apart, apart_whole = counts.found(_AS_GOOD_AS_EQUAL, edge), counts.found(0.0, edge)
     wanted = [key for key in (original.roles.keys if keys is None else keys) if key in names]
-    looked_up = _by_keys(
-        [table.select(wanted) for table in tables[:2]], codes, reach, most=most, seed=seed, progress=progress
-    )
+    looked_up = _by_keys([table.select(wanted) for table in tables[:2]], codes, reach, count)
     worst = telling[0] if telling else None
     largest = max(
         (column.largest for column in telling),
         key=lambda found: (found.share_beyond_chance, found.people),
-        default=Found(0, 0.0, 0),
+        default=copy_counts.Found(0, 0.0, 0),
     )
     figures: dict[str, Any] = {
         "copied": near.people,
@@ -317,19 +305,15 @@ def near_copies(
         "largest_found": largest.people,
         "largest_by_chance": largest.by_chance,
         "largest_share": largest.share_beyond_chance,
-        "closer_share": None,
-        "closer_low": None,
-        "closer_high": None,
+        **dict.fromkeys(("closer_share", "closer_low", "closer_high")),
     }
     if holdout is not None:
         rng = generator(seed, "near_copies", "holdout")
         asked = rng.choice(len(points[1]), most, replace=False) if len(points[1]) > most else slice(None)
-        closer = closer_to_original(space, points[0], points[1].take(asked), points[2], progress=progress)
-        figures |= {
-            "closer_share": closer.share,
-            "closer_low": closer.low,
-            "closer_high": closer.high,
-        }
+        closer = copy_counts.closer_to_original(
+            space, points[0], points[1].take(asked), points[2], progress=progress
+        )
+        figures |= {"closer_share": closer.share, "closer_low": closer.low, "closer_high": closer.high}
     sampled = max(table.height for table in tables) > most
     return Measure(
         name="near_copies",
@@ -354,18 +338,14 @@ def near_copies(
             "precision": stated_precision(precision, agreed.parameters),
             "most": most,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                released,
-                pl.DataFrame(
-                    {
-                        "nearest_original": counts.person,
-                        "closeness": counts.closeness,
-                        "isolation": counts.isolation,
-                    }
-                ),
-            ),
-            telling=lambda: engine.like(released, _telling_table(telling)),
+        detail=engine.tables_like(
+            released,
+            records={
+                "nearest_original": counts.person,
+                "closeness": counts.closeness,
+                "isolation": counts.isolation,
+            },
+            telling=lambda: _telling_table(telling),
         ),
     )
 
@@ -374,23 +354,22 @@ def _by_keys(
     tables: Sequence[pl.DataFrame],
     codes: Sequence[str],
     reach: float,
-    *,
-    most: int,
-    progress: bool,
-    seed: Seed,
-) -> Found | None:
+    count: Callable[..., copy_counts.CopyCounts],
+) -> copy_counts.Found | None:
     """Look people up by their keys alone; None where there is no key that tells anybody apart."""
     if not any(tables[0][key].n_unique() > 1 for key in tables[0].columns):
         return None
     space, points = placed(
         tables, distance="gower", categorical=[code for code in codes if code in tables[0].columns]
     )
-    counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    counts = count(space, points[0], points[1])
     # As a share of everybody, like the replicated uniques, which are the exact part of it.
     return replace(counts.found(reach, single=True), of=tables[0].height)
 
 
-def _in_words(figures: Mapping[str, Any], people: int, alone: int, worst: TellingColumn | None) -> str:
+def _in_words(
+    figures: Mapping[str, Any], people: int, alone: int, worst: copy_counts.TellingColumn | None
+) -> str:
     text = (
         f"Of {alone:,} people who are like no other (of {people:,}), {figures['copied']:,} come back whole or almost, "
         f"{figures['whole']:,} of them whole; if the release were new people it would be about "
@@ -411,7 +390,7 @@ def _in_words(figures: Mapping[str, Any], people: int, alone: int, worst: Tellin
     return f"{text}."
 
 
-def _telling_words(telling: Sequence[TellingColumn]) -> list[str]:
+def _telling_words(telling: Sequence[copy_counts.TellingColumn]) -> list[str]:
     named = [repr(column.name) for column in telling if column.found.people]
     if not named:
         return []
@@ -421,7 +400,7 @@ def _telling_words(telling: Sequence[TellingColumn]) -> list[str]:
     ]
 
 
-def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
+def _telling_table(telling: Sequence[copy_counts.TellingColumn]) -> pl.DataFrame:
     rows = [
         (
             column.name,

@@ -6,8 +6,9 @@ that comes from copying can be told from closeness that comes from people being 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,22 +21,14 @@ from discreet.core.charts import Line, Lines, finite, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
-from discreet.core.randomness import Seed, generator
+from discreet.core.randomness import Seed, generator, some_rows
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
 from discreet.numerics.distance.space import Distance, MixedSpace, Points
-from discreet.pairs.side_by_side import (
-    Tolerances,
-    column_caveats,
-    placed,
-    plain_rows,
-    side_by_side,
-    stated_precision,
-)
+from discreet.pairs import side_by_side as pairs
 from discreet.risk.copy_counts import CloserShare, closer_to_original
 from discreet.risk.equivalence_classes import records_only
 from discreet.risk.identifiability import Identified, identified, identifying_space
@@ -81,8 +74,10 @@ def share_closer_than_holdout(
     precision: Setting = None,
 ) -> CloserShare:
     """Give the share of released records closer to the original than to the hold-out, by itself."""
-    files = side_by_side(original, released, holdout, columns, categorical=categorical, precision=precision)
-    space, points = placed(files.tables, distance=distance, categorical=files.categorical)
+    files = pairs.side_by_side(
+        original, released, holdout, columns, categorical=categorical, precision=precision
+    )
+    space, points = pairs.placed(files.tables, distance=distance, categorical=files.categorical)
     return closer_to_original(space, *points)
 
 
@@ -148,10 +143,8 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
 
 
 @measure(
-    room="risk",
     work="whole-file",
     title="Nearest neighbors",
-    question="Does the release keep too close to the people it was made from?",
     headline="distance to the closest original, median",
     chapter="found",
     place=8,
@@ -210,7 +203,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
     ),
     synthesis=OfSynthesis(by_donors=True),
 )
-@checked
 def neighbors(
     original: Microdata,
     released: Microdata,
@@ -301,15 +293,15 @@ def neighbors(
     >>> round(close.figures["dcr_median"], 3), close.figures["identical_records"]
     (0.055, 1)
     """
-    compared, codes, tables, agreed = side_by_side(
+    compared, codes, tables, agreed = pairs.side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision
     )
     names = compared.names
     if tables[0].height < 2:
         raise ParameterError("The original has one record; neighbors need at least two.")
-    space, points = placed(tables, distance=distance, categorical=codes)
+    space, points = pairs.placed(tables, distance=distance, categorical=codes)
     close = _closeness(space, points, progress)
-    tolerances = Tolerances.of(tables[0], tables, codes, hit_tolerance)
+    tolerances = pairs.Tolerances.of(tables[0], tables, codes, hit_tolerance)
     hits = tolerances.hits(tables[0], tables[1])
     weighted, _ = identifying_space(tables[0], *tables[1:], categorical=codes)
     exposed = identified(weighted, tables[0], tables[1], progress=progress)
@@ -342,15 +334,9 @@ def neighbors(
     }
     apart: Floats | None = None
     if holdout is not None:
+        identify = partial(identified, weighted, tables[0], others=exposed.to_original, progress=progress)
         apart, against = _against_holdout(
-            space,
-            points,
-            tables,
-            tolerances=tolerances,
-            weighted=weighted,
-            exposed=exposed,
-            seed=seed,
-            progress=progress,
+            space, points, tables, tolerances=tolerances, identify=identify, seed=seed, progress=progress
         )
         figures.update(against)
     found = Measure(
@@ -370,7 +356,7 @@ def neighbors(
             "distance": distance,
             "hit_tolerance": hit_tolerance,
             "holdout": holdout is not None,
-            "precision": stated_precision(precision, agreed.parameters),
+            "precision": pairs.stated_precision(precision, agreed.parameters),
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
@@ -432,8 +418,8 @@ def _ratio(distances: Floats) -> Floats:
 
 
 def _identical(ours: pl.DataFrame, theirs: pl.DataFrame) -> Flags:
-    known = plain_rows(ours).unique().with_columns(known=pl.lit(True))
-    rows = plain_rows(theirs)
+    known = pairs.plain_rows(ours).unique().with_columns(known=pl.lit(True))
+    rows = pairs.plain_rows(theirs)
     joined = rows.join(known, on=ours.columns, how="left", nulls_equal=True, maintain_order="left")
     return joined["known"].fill_null(False).to_numpy()
 
@@ -443,9 +429,8 @@ def _against_holdout(
     points: Sequence[Points],
     tables: Sequence[pl.DataFrame],
     *,
-    tolerances: Tolerances,
-    weighted: MixedSpace,
-    exposed: Identified,
+    tolerances: pairs.Tolerances,
+    identify: Callable[[pl.DataFrame], Identified],
     progress: bool,
     seed: Seed,
 ) -> tuple[Floats, dict[str, Any]]:
@@ -455,28 +440,16 @@ def _against_holdout(
     closer = closer_to_original(space, ours, theirs, fresh, progress=progress)
     outside = nearest(space, fresh, ours, k=2, progress=progress, description="Hold-out to original")
     size = min(len(theirs), len(fresh))
-    released, control = _sampled(tables[1], size, rng), _sampled(tables[2], size, rng)
-    known = exposed.to_original
-    ours_table = tables[0]
+    released, control = (table[some_rows(table.height, size, rng)] for table in tables[1:])
+    hits = [tolerances.hits(tables[0], table).mean() for table in (released, control)]
     return outside.distance[:, 0], {
         "dcr_holdout_median": np.median(outside.distance[:, 0]),
         "dcr_share_closer_than_holdout": closer.share,
         "nndr_holdout_median": np.median(_ratio(outside.distance)),
         "identical_share_holdout": float(_identical(tables[0], tables[2]).mean()),
-        "hitting_rate_excess": float(
-            tolerances.hits(ours_table, released).mean() - tolerances.hits(ours_table, control).mean()
-        ),
-        "epsilon_excess_over_holdout": (
-            identified(weighted, ours_table, released, others=known, progress=progress).share
-            - identified(weighted, ours_table, control, others=known, progress=progress).share
-        ),
+        "hitting_rate_excess": float(hits[0] - hits[1]),
+        "epsilon_excess_over_holdout": identify(released).share - identify(control).share,
     }
-
-
-def _sampled(table: pl.DataFrame, size: int, rng: np.random.Generator) -> pl.DataFrame:
-    if size == table.height:
-        return table
-    return table[np.sort(rng.choice(table.height, size, replace=False))]
 
 
 def _quantiles(close: Closeness, holdout: Floats | None) -> pl.DataFrame:
@@ -510,5 +483,5 @@ def _caveats(
         "Averages hide the few: a release can be far from most people and copy some. Look at the smallest distances "
         "in detail['records'] too.",
         "Distances say nothing about what could be inferred from patterns; use the attribution measures for that.",
-        *column_caveats(space, tables, names),
+        *pairs.column_caveats(space, tables, names),
     ]

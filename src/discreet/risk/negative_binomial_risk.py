@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet import engine
 from discreet.core.arrays import Floats
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
-from discreet.engine.wildcard import neighborhood_sizes
+from discreet.core.errors import ColumnError, ParameterError, need_known
 
 # From this class size on the series needs no more than `_TERMS` terms even where p is next to nothing:
 # its k-th term is at most 1 / C(f + k, k).
@@ -60,7 +58,7 @@ def mean_reciprocal(class_size: npt.ArrayLike, population: npt.ArrayLike) -> Flo
     return np.clip(risk, 0.0, 1.0 / f)
 
 
-def class_risks(cells: pl.DataFrame, by: list[str], missing: Missing) -> pl.DataFrame:
+def class_risks(cells: pl.DataFrame, by: list[str], missing: engine.Missing) -> pl.DataFrame:
     """Gather cells of ``records`` and ``weights`` into classes and give each its individual risk.
 
     Columns: those of ``by``, ``records`` with exactly that combination, and ``class_size``,
@@ -69,8 +67,8 @@ def class_risks(cells: pl.DataFrame, by: list[str], missing: Missing) -> pl.Data
     classes = cells.group_by(by, maintain_order=True).agg(pl.col("records", "weights").sum())
     size, people = classes["records"], classes["weights"]
     if missing == "wildcard" and any(classes[name].null_count() for name in by):
-        size = neighborhood_sizes(classes, by)
-        people = neighborhood_sizes(classes.select(*by, records="weights"), by)
+        size = engine.neighborhood_sizes(classes, by)
+        people = engine.neighborhood_sizes(classes.select(*by, records="weights"), by)
     risk = mean_reciprocal(size.to_numpy(), people.to_numpy())
     return classes.select(*by, "records", class_size=size, population_estimate=people, risk=pl.Series(risk))
 
@@ -123,7 +121,7 @@ class TwoLevel:
 def two_level(
     cells: pl.DataFrame,
     keys: Sequence[str],
-    missing: Missing,
+    missing: engine.Missing,
     *,
     employer: str,
     employer_keys: Sequence[str] | None,
@@ -144,7 +142,7 @@ def two_level(
             f"The weight '{employer_weight}' differs between records of one employer in '{employer}'; it must be the "
             "weight of the employer, not of the employee."
         )
-    names = key_names(keys)
+    names = engine.key_names(keys)
     outer = _employer_keys(known, names, employer, employer_keys)
     inner = [name for name in names if name not in outer]
 
@@ -202,8 +200,7 @@ def _employer_keys(
     places = {key: name for name, key in names.items()}
     chosen = (chosen,) if isinstance(chosen, str) else tuple(chosen)
     for key in chosen:
-        if key not in places:
-            raise ColumnError(f"{unknown_name(key, places, what='key')} It was named under 'employer_keys'.")
+        need_known([key], places, "It was named under 'employer_keys'.", what="key")
         if _varies(known, places[key]):
             raise ColumnError(
                 f"The employer key '{key}' differs between records of one employer in '{employer}'; it does not "

@@ -18,15 +18,14 @@ from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Bars, figure_bars
 from discreet.core.constraints import Above, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Likeness
 from discreet.numerics.distance.space import as_float
 from discreet.pairs.side_by_side import check_categorical, compared_columns, tables_of
 from discreet.risk.equivalence_classes import records_only
-from discreet.risk.fuzzy_match import Attack, Comparison, Kind, attack
+from discreet.risk.fuzzy_match import Attack, Comparison, Kind, attack, is_complete
 
 _OUTLIERS = {
     "matched_share": "Have a possible match",
@@ -47,9 +46,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="whole-file",
-    question="Can the people who stand out be found again in the release?",
     headline="outliers with exactly one match",
     chapter="found",
     place=5,
@@ -80,7 +77,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     compare=OfPair(17, "risk", usual=False, one_type=True),
     pictures=_pictures,
 )
-@checked
 def outliers(
     original: Microdata,
     released: Microdata | Mapping[str, Microdata],
@@ -181,8 +177,8 @@ def outliers(
     tables = tables_of([original, *others], names)
     numeric = _numeric(tables, names, codes)
     labels = [name for name in names if name not in numeric]
-    complete = [_complete(table) for table in tables]
-    ours = tables[0].filter(complete[0])
+    complete = is_complete(tables[0])
+    ours = tables[0].filter(complete)
     if not ours.height:
         raise ColumnError("Every record of the original has a missing value in a column that is compared.")
     comparison = Comparison(
@@ -196,31 +192,24 @@ def outliers(
         likeness_threshold=likeness_threshold,
     )
     picked, skipped, fitted = outlier_flags(
-        ours, numeric, rule=rule, combine=combine, cutoff=cutoff, given=_given(targets, complete[0])
+        ours, numeric, rule=rule, combine=combine, cutoff=cutoff, given=_given(targets, complete)
     )
-    position = np.flatnonzero(complete[0])[picked]
+    position = np.flatnonzero(complete)[picked]
     attacks: dict[str, Attack] = {}
     for at, name in enumerate(variants, start=1):
         attacks[name] = attack(
-            comparison, ours.filter(picked), tables[at], complete[at], fitted, sides=sides, collapse=collapse
+            comparison, ours.filter(picked), tables[at], fitted, sides=sides, collapse=collapse
         )
     worst = max(attacks, key=lambda name: (attacks[name].single, attacks[name].matched))
     found, outlying = attacks[worst], int(picked.sum())
     control: Attack | None = None
     if holdout is not None:
-        strangers = tables[-1].filter(complete[-1])
+        strangers = tables[-1].filter(is_complete(tables[-1]))
+        strangers = strangers.filter(fitted(strangers)) if targets is None else strangers
         at = list(variants).index(worst) + 1
-        control = attack(
-            comparison,
-            strangers.filter(fitted(strangers)) if targets is None else strangers,
-            tables[at],
-            complete[at],
-            fitted,
-            sides=sides,
-            collapse=collapse,
-        )
+        control = attack(comparison, strangers, tables[at], fitted, sides=sides, collapse=collapse)
     figures = _figures(found, control, outlying, ours.height, tables[0].height)
-    excluded = int((~complete[0]).sum())
+    excluded = int((~complete).sum())
     return Measure(
         name="outliers",
         value=found.single,
@@ -246,20 +235,16 @@ def outliers(
             "sides": sides,
             "collapse": collapse,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                original, pl.DataFrame({"record": position, "candidates": found.boxes.counts})
-            ),
-            pairs=lambda: engine.like(original, comparison.pairs(found, position)),
-            variants=lambda: engine.like(
-                original,
-                pl.DataFrame(
-                    [
-                        {"variant": name, **_figures(each, None, outlying, ours.height, tables[0].height)}
-                        for name, each in attacks.items()
-                    ]
-                ).select(pl.exclude("^.*holdout.*$", "matched_share_excess")),
-            ),
+        detail=engine.tables_like(
+            original,
+            records={"record": position, "candidates": found.boxes.counts},
+            pairs=lambda: comparison.pairs(found, position),
+            variants=lambda: pl.DataFrame(
+                [
+                    {"variant": name, **_figures(each, None, outlying, ours.height, tables[0].height)}
+                    for name, each in attacks.items()
+                ]
+            ).select(pl.exclude("^.*holdout.*$", "matched_share_excess")),
         ),
     )
 
@@ -344,10 +329,6 @@ def _numeric(tables: Sequence[pl.DataFrame], names: Sequence[str], codes: Sequen
                 f"Column '{name}' holds numbers in one file and text in another. Convert it to one type in both."
             )
     return [name for name in names if is_number(tables[0], name) and name not in codes]
-
-
-def _complete(table: pl.DataFrame) -> Flags:
-    return np.asarray(~table.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy())
 
 
 def _given(targets: Sequence[bool] | None, complete: Flags) -> Flags | None:

@@ -15,17 +15,13 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, measure
-from discreet.core.charts import Bars, rows_of
+from discreet.core.charts import Bars, row_bars, rows_of
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
-from discreet.core.errors import ColumnError, unknown_name
-from discreet.core.parameters import checked
+from discreet.core.errors import need_known
 from discreet.core.progress import track
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine import Missing
-from discreet.engine.classes import key_names
-from discreet.engine.resolved_roles import unit_pairs
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import Partition
 from discreet.risk.k_anonymity import key_caveats
@@ -36,19 +32,12 @@ _MOST_ROWS = 15
 def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     attributes = rows_of(found, "attributes", "attribute", "records")[:_MOST_ROWS]
     if attributes:
-        yield Bars(
-            title="Which columns single records out in tables",
-            labels=tuple(str(row["attribute"]) for row in attributes),
-            values=tuple(float(row["records"]) for row in attributes),
-            axis="Number of records whose smallest set of telling columns holds this one",
-            at_risk=(False,) * len(attributes),
-            horizontal=True,
-            as_share=False,
-        )
+        axis = "Number of records whose smallest set of telling columns holds this one"
+        title = "Which columns single records out in tables"
+        yield row_bars(title, attributes, "attribute", "records", axis, as_share=False)
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Can records be rebuilt from tables that overlap?",
     headline="of the records rebuilt",
@@ -65,7 +54,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     columns={"attribute": Figure("Column"), "attributes": Figure("Columns of the table")},
     pictures=_pictures,
 )
-@checked
 def overlapping_tables(
     data: Microdata,
     *,
@@ -141,7 +129,8 @@ def overlapping_tables(
     attack = _Attack(classes, len(keys), _people(data, keys, missing, classes))
     if minimum == 1:
         reach = _reach(published)
-        for columns in track(sorted(reach, key=_by_order), len(reach), "Reading tables", progress=progress):
+        by_order = sorted(reach, key=lambda columns: (len(columns), columns))
+        for columns in track(by_order, len(reach), "Reading tables", progress=progress):
             attack.read(columns, reach[columns])
     recovered, isolated = int(attack.recovered.sum()), int((attack.order > 0).sum())
     cells = sum(count for _, count in attack.cells)
@@ -174,10 +163,11 @@ def overlapping_tables(
             "minimum": minimum,
             "missing": missing,
         },
-        detail=Detail(
-            records=lambda: engine.like(data, attack.rebuilt(keys)),
-            tables=lambda: engine.like(data, attack.by_table(keys)),
-            attributes=lambda: engine.like(data, attack.by_attribute(keys)),
+        detail=engine.tables_like(
+            data,
+            records=lambda: attack.rebuilt(keys),
+            tables=lambda: attack.by_table(keys),
+            attributes=lambda: attack.by_attribute(keys),
         ),
     )
 
@@ -242,14 +232,14 @@ class _Attack:
 
 
 def _people(
-    data: Microdata, keys: Sequence[str], missing: Missing, classes: pl.DataFrame
+    data: Microdata, keys: Sequence[str], missing: engine.Missing, classes: pl.DataFrame
 ) -> pl.DataFrame | None:
     """Say who has which combination, where the file says whose its records are: tables then count people."""
     unit = engine.counted_unit(data)
     if unit is None:
         return None
-    pairs = unit_pairs(data, keys, engine.keyed_rows(data, keys, missing, {"u": unit}))
-    names = list(key_names(keys))
+    pairs = engine.unit_pairs(data, keys, engine.keyed_rows(data, keys, missing, {"u": unit}))
+    names = list(engine.key_names(keys))
     rows = classes.select(names).with_row_index("row")
     return pairs.join(rows, on=names, how="left", nulls_equal=True).sort("row", "u")
 
@@ -263,9 +253,7 @@ def _published(
     else:
         largest = []
         for table in tables:
-            for name in table:
-                if name not in keys:
-                    raise ColumnError(f"{unknown_name(name, keys, what='key')} It was named under 'tables'.")
+            need_known(table, keys, "It was named under 'tables'.", what="key")
             largest.append(tuple(sorted({keys.index(name) for name in table})))
     return {
         part for table in largest for order in range(1, len(table) + 1) for part in combinations(table, order)
@@ -280,7 +268,3 @@ def _reach(published: set[tuple[int, ...]]) -> dict[tuple[int, ...], frozenset[i
             for part in combinations(table, order):
                 told[part].update(table)
     return {columns: frozenset(attributes) for columns, attributes in told.items()}
-
-
-def _by_order(columns: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    return len(columns), columns

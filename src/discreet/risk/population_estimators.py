@@ -70,15 +70,38 @@ def answer(
     quick: bool = False,
 ) -> Answer:
     """Ask an estimator; ``quick`` leaves the interval out."""
+    refits = _Refits(repeats, seed, progress, quick)
     if sample.records == sample.population:
         return _everybody(sample, estimator)
     if estimator == "average":
-        return _average(sample, repeats, seed, progress=progress, quick=quick)
+        return _average(sample, refits)
     if estimator in ("gaussian", "d-vine"):
-        return _by_copula(sample, estimator, repeats, seed, progress=progress, quick=quick)  # type: ignore[arg-type]
+        return _by_copula(sample, estimator, refits)  # type: ignore[arg-type]
     if estimator == "log-linear":
-        return _by_log_linear(sample, repeats, seed, progress=progress, quick=quick)
-    return _by_sizes(sample, estimator, repeats, seed, progress=progress, quick=quick)
+        fitted = fit_sample(sample)
+        notes = tuple(model_caveats(fitted)) if fitted.model else ()
+        settings = {"model": model_terms(sample, fitted)}
+        return _jackknifed(
+            sample,
+            fitted.estimate,
+            lambda group: refitted(group, fitted).estimate,
+            refits,
+            settings,
+            notes=notes,
+        )
+    model = SIZE_MODELS[estimator]
+    found = model(sample.sizes())
+    return _jackknifed(sample, found, lambda group: model(group.sizes()), refits, dict(found.parameters))
+
+
+@dataclass(frozen=True)
+class _Refits:
+    """How often a model is fitted to parts of the sample, and with which random numbers; never if ``quick``."""
+
+    times: int
+    seed: int
+    progress: bool
+    quick: bool
 
 
 def _everybody(sample: CodedSample, estimator: str) -> Answer:
@@ -89,11 +112,9 @@ def _everybody(sample: CodedSample, estimator: str) -> Answer:
     return Answer(known, risk, risk, (note,))
 
 
-def _average(sample: CodedSample, repeats: int, seed: int, *, progress: bool, quick: bool) -> Answer:
-    parts = tuple(
-        _by_copula(sample, kind, repeats, seed, progress=progress, quick=quick)
-        for kind in ("gaussian", "d-vine")
-    )
+def _average(sample: CodedSample, refits: _Refits) -> Answer:
+    kinds: tuple[Kind, ...] = ("gaussian", "d-vine")
+    parts = tuple(_by_copula(sample, kind, refits) for kind in kinds)
     first, second = (part.estimate for part in parts)
     mean = Estimate(
         "average",
@@ -117,23 +138,21 @@ def _average(sample: CodedSample, repeats: int, seed: int, *, progress: bool, qu
     )
 
 
-def _by_copula(
-    sample: CodedSample, kind: Kind, repeats: int, seed: int, *, progress: bool, quick: bool
-) -> Answer:
+def _by_copula(sample: CodedSample, kind: Kind, refits: _Refits) -> Answer:
     refuse_continuous(sample)
-    populations = min(repeats, max(2, _PEOPLE // sample.population))
+    seed = refits.seed
+    populations = min(refits.times, max(2, _PEOPLE // sample.population))
     full = simulated(sample, kind, populations, seed)
     risk = float(full.estimate.risk or 0.0)
-    if quick:
+    if refits.quick:
         return Answer(full.estimate, notes=full.notes, sizes=full.sizes)
     people = min(sample.population, max(_LARGEST_REPEAT, sample.records))
-    groups = [
-        group.in_population(people) for group in sample.leave_out(repeats, generator(seed, "jackknife", kind))
-    ]
+    left = sample.leave_out(refits.times, generator(seed, "jackknife", kind))
+    groups = [group.in_population(people) for group in left]
     # The same random numbers in every group: what differs between the answers is then the sample, not the draw.
     runs: list[Simulated] = [
         simulated(group, kind, 1, seed)
-        for group in track(groups, len(groups), f"Refitting the {kind} copula", progress=progress)
+        for group in track(groups, len(groups), f"Refitting the {kind} copula", progress=refits.progress)
     ]
     values = [float(run.estimate.risk or 0.0) for run in runs]
     error = jackknife_error(values)
@@ -147,55 +166,20 @@ def _by_copula(
     return Answer(full.estimate, low, high, full.notes, full.sizes)
 
 
-def _by_log_linear(sample: CodedSample, repeats: int, seed: int, *, progress: bool, quick: bool) -> Answer:
-    fitted = fit_sample(sample)
-    notes = tuple(model_caveats(fitted)) if fitted.model else ()
-    settings = {"model": model_terms(sample, fitted)}
-    if quick or fitted.model is None:
-        return Answer(fitted.estimate, notes=notes, settings=settings)
-    return _jackknifed(
-        sample,
-        fitted.estimate,
-        lambda group: refitted(group, fitted).estimate,
-        repeats,
-        generator(seed, "jackknife", "log-linear"),
-        progress=progress,
-        notes=notes,
-        settings=settings,
-    )
-
-
-def _by_sizes(
-    sample: CodedSample, estimator: str, repeats: int, seed: int, *, progress: bool, quick: bool
-) -> Answer:
-    model = SIZE_MODELS[estimator]
-    found = model(sample.sizes())
-    if quick or found.reason is not None:
-        return Answer(found, settings=dict(found.parameters))
-    return _jackknifed(
-        sample,
-        found,
-        lambda group: model(group.sizes()),
-        repeats,
-        generator(seed, "jackknife", "sizes"),
-        progress=progress,
-        settings=dict(found.parameters),
-    )
-
-
 def _jackknifed(
     sample: CodedSample,
     found: Estimate,
     estimate: Callable[[CodedSample], Estimate],
-    repeats: int,
-    rng: np.random.Generator,
+    refits: _Refits,
+    settings: Mapping[str, Any],
     *,
-    progress: bool,
     notes: tuple[str, ...] = (),
-    settings: Mapping[str, Any] | None = None,
 ) -> Answer:
-    groups = sample.leave_out(repeats, rng)
-    runs = [estimate(group) for group in track(groups, len(groups), "Refitting", progress=progress)]
+    if refits.quick or found.reason is not None:
+        return Answer(found, notes=notes, settings=settings)
+    stream = "log-linear" if found.estimator == "log-linear" else "sizes"
+    groups = sample.leave_out(refits.times, generator(refits.seed, "jackknife", stream))
+    runs = [estimate(group) for group in track(groups, len(groups), "Refitting", progress=refits.progress)]
     error = jackknife_error([run.risk for run in runs])
     if error is None:
         notes = (*notes, "No interval: the model could not be fitted to parts of the sample.")

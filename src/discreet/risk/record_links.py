@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.core.errors import ColumnError, ParameterError, load_extra, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, load_extra, need_known
 from discreet.core.randomness import Seed, generator
-from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import in_boxes
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import MixedSpace, Points, as_float
+from discreet.pairs.side_by_side import numbers_among
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def true_originals(
                 "column that says who is who with ids='id', or use risk.neighbors for files that are not linked."
             )
         for data in (original, released):
-            if not has_row_order(data):
+            if not engine.has_row_order(data):
                 raise ParameterError(
                     f"Records in {engine.engine_name(data)} have no order, so rows cannot correspond. Name the column "
                     "that says who is who with ids='id'."
@@ -102,11 +103,9 @@ def cheapest_pairs(
     order = generator(seed, "linkage", "assignment").permutation(len(points)).astype(np.int64)
     shuffled = points.take(order)
     if max(len(points), len(queries)) <= FULL_ASSIGNMENT:
-        from scipy.optimize import linear_sum_assignment
-
         costs = space.matrix(queries, shuffled)
         costs[~np.isfinite(costs)] = 1 + costs[np.isfinite(costs)].max(initial=0.0)
-        rows, partners = linear_sum_assignment(costs)
+        rows, partners = scipy.optimize.linear_sum_assignment(costs)
         how = "on all pairs"
     else:
         rows, partners = _sparse_assignment(space, shuffled, queries, progress)
@@ -142,9 +141,6 @@ def _sparse_assignment(
     space: MixedSpace, points: Points, queries: Points, progress: bool
 ) -> tuple[Integers, Integers]:
     """Pair records among near candidates; one costly stand-in a record makes a full pairing possible."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
     k = min(CANDIDATES, len(points), len(queries))
     ahead = nearest(space, queries, points, k=k, progress=progress, description="Candidates")
     back = nearest(space, points, queries, k=k, progress=progress, description="Candidates, the other way")
@@ -157,14 +153,14 @@ def _sparse_assignment(
     near = cost[real][first]
     # A stored zero reads as "no edge", hence the one on top of every cost.
     stand_in = np.full(n, 1 + (near.max(initial=1.0) + 1) * 4)
-    weights = coo_array(
+    weights = scipy.sparse.coo_array(
         (
             np.concatenate([near + 1, stand_in]),
             (np.concatenate([cells // m, np.arange(n)]), np.concatenate([cells % m, m + np.arange(n)])),
         ),
         shape=(n, m + n),
     )
-    rows, partners = min_weight_full_bipartite_matching(weights.tocsr())
+    rows, partners = scipy.sparse.csgraph.min_weight_full_bipartite_matching(weights.tocsr())
     kept = partners < m
     return rows[kept].astype(np.int64), partners[kept].astype(np.int64)
 
@@ -205,20 +201,14 @@ def probabilistic_links(
 ) -> Linked:
     """Train the model on the two files and give the best original of each released record."""
     load_extra("splink", extra="linkage", purpose="Probabilistic record linkage")
-    for column in blocking:
-        if column not in ours.columns:
-            raise ColumnError(f"{unknown_name(column, ours.columns)} It was named under 'blocking'.")
+    need_known(blocking, ours.columns, "It was named under 'blocking'.")
     if not blocking and ours.height * theirs.height > MOST_PAIRS:
         raise ParameterError(
             f"Comparing all {ours.height:,} × {theirs.height:,} pairs is too much for method='probabilistic'. Name "
             "columns that must agree with blocking=['region', …], or use method='distance'."
         )
     names = {name: f"c{i}" for i, name in enumerate(ours.columns)}
-    numeric = [
-        name
-        for name, dtype in ours.schema.items()
-        if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
-    ]
+    numeric = numbers_among(ours, categorical)
     compared = [name for name in names if name not in blocking]
     if not compared:
         raise ParameterError("All columns are named under 'blocking'; leave at least one to be compared.")

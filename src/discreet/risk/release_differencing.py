@@ -12,19 +12,24 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.charts import Bars, number
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
-from discreet.core.parameters import checked
+from discreet.core.errors import (
+    ColumnError,
+    DiscreetError,
+    InputError,
+    ParameterError,
+    need_known,
+    unknown_name,
+)
 from discreet.core.results import Detail, Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
-from discreet.engine import Missing
-from discreet.engine.comparable import comparable_keys
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.risk.equivalence_classes import Partition
@@ -51,7 +56,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Who becomes identifiable when two releases are compared?",
     headline="people become identifiable",
@@ -84,7 +88,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     },
     pictures=_pictures,
 )
-@checked
 def differencing(
     previous: Microdata,
     next: Microdata,
@@ -191,7 +194,7 @@ def differencing(
 class _Question:
     keys: tuple[str, ...]
     k: int
-    missing: Missing
+    missing: engine.Missing
 
 
 @dataclass(frozen=True)
@@ -224,10 +227,7 @@ class _Linked:
 
     def detail(self, data: Microdata) -> Detail:
         records = _named(self.people.sort("together", "who"), self.keys).rename({"who": self.person})
-        return Detail(
-            groups=lambda: engine.like(data, _named(self.table(), self.keys)),
-            records=lambda: engine.like(data, records),
-        )
+        return engine.tables_like(data, groups=lambda: _named(self.table(), self.keys), records=records)
 
     @staticmethod
     def _by_how(people: pl.DataFrame) -> dict[str, int]:
@@ -266,9 +266,8 @@ class _Counted:
         }
 
     def detail(self, data: Microdata) -> Detail:
-        return Detail(
-            groups=lambda: engine.like(data, _named(self.groups, self.keys)),
-            changes=lambda: engine.like(data, self.changes),
+        return engine.tables_like(
+            data, groups=lambda: _named(self.groups, self.keys), changes=lambda: self.changes
         )
 
 
@@ -419,11 +418,7 @@ def _named(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _must_have(data: Microdata, columns: Sequence[str], what: str) -> None:
-    for column in columns:
-        if column not in data.schema:
-            raise ColumnError(
-                f"{unknown_name(column, data.columns)} It is the {what} of the comparison and must be in both releases."
-            )
+    need_known(columns, data.schema, f"It is the {what} of the comparison and must be in both releases.")
 
 
 # Two codings of the same people: which classes can share somebody, and how many at least and at most?
@@ -448,15 +443,17 @@ def compatible_classes(
         name = f"k{i}"
         if key in recoding:
             relation = _relation(left[name], right[name], key, recoding[key])
-            left, relation = comparable_keys(left, relation, name, key, ("previous release", "recoding"))
-            right, relation = comparable_keys(
+            left, relation = engine.comparable_keys(
+                left, relation, name, key, ("previous release", "recoding")
+            )
+            right, relation = engine.comparable_keys(
                 right, relation.rename({name: "from", "to": name}), name, key, ("next release", "recoding")
             )
             pairs = relation.select(pl.col("from").alias(name), pl.col(name).alias(f"{name}_next")).unique()
             left = left.join(pairs, on=name, nulls_equal=True)
             on.append(f"{name}_next")
         else:
-            left, right = comparable_keys(left, right, name, key, ("previous release", "next release"))
+            left, right = engine.comparable_keys(left, right, name, key, ("previous release", "next release"))
             on.append(name)
     joined = left.join(right, left_on=on, right_on=[f"k{i}" for i in range(len(keys))], nulls_equal=True)
     joined = joined.select("a", "b").unique().sort("a", "b")
@@ -468,12 +465,9 @@ def common_classes(a: Integers, b: Integers, before: int, after: int) -> Integer
 
     The first ``before`` entries belong to the classes of the previous release, the others to the next one.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     nodes = before + after
-    edges = coo_array((np.ones(len(a)), (a, b + before)), shape=(nodes, nodes))
-    numbers: Integers = connected_components(edges, directed=False)[1].astype(np.int64)
+    edges = scipy.sparse.coo_array((np.ones(len(a)), (a, b + before)), shape=(nodes, nodes))
+    numbers: Integers = scipy.sparse.csgraph.connected_components(edges, directed=False)[1].astype(np.int64)
     return numbers
 
 

@@ -20,17 +20,15 @@ from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Headline, MapAxis, OfReleases, OfSynthesis
 from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure, Release, Step
-from discreet.core.wording import percent
-from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
-from discreet.engine.classes import key_names
-from discreet.engine.comparable import comparable, must_be_released
+from discreet.core.results import Measure, Release, Step
+from discreet.core.wording import named, percent
+from discreet.engine.comparable import comparable
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.pairs.side_by_side import check_precision, files_alike, stated_precision
+from discreet.pairs.side_by_side import check_precision, files_alike, grid_words, stated_precision
 from discreet.risk.disclosure_cells import identity_shares, missing_key
 from discreet.risk.key_sets import CodedKeys, checked_size, coded_keys, minimal_uniques
-from discreet.risk.synthetic_pairs import Groups, PairedFiles, and_, key_caveats, mean_of
+from discreet.risk.synthetic_pairs import Groups, PairedFiles, key_caveats, mean_of
 from discreet.risk.value_classes import coarsened, overlapping
 
 Which = Literal["original", "released"]
@@ -56,7 +54,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people alone in the original are alone in the release too?",
     headline="of the records are alone in both files",
@@ -82,7 +79,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     ),
     synthesis=OfSynthesis(helped_by="other records", would_give="keys would have to be fewer or coarser"),
 )
-@checked
 def replicated_uniques(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -160,7 +156,7 @@ def replicated_uniques(
         "released_records": lambda: _unique_records(files, left_out, "released"),
     }
     if len(rows) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(rows).with_row_index("copy", offset=1))
+        tables["copies"] = pl.DataFrame(rows).with_row_index("copy", offset=1)
     people = engine.overview(original, files.keys).rows
     return Measure(
         name="replicated_uniques",
@@ -168,7 +164,7 @@ def replicated_uniques(
         figures=figures,
         meaning=(
             f"{percent(figures['UiO'] / 100)} of the {people:,} people of the original are alone with their "
-            f"combination of {and_(files.keys)}; {percent(figures['repU'] / 100)} of "
+            f"combination of {named(files.keys)}; {percent(figures['repU'] / 100)} of "
             f"{'them all' if denominator == 'original' else 'the released records'} are alone with it in the release "
             "too, so that a single released record seems to be them."
         ),
@@ -181,7 +177,7 @@ def replicated_uniques(
             "denominator": denominator,
             "precision": stated_precision(precision, files.rounded),
         },
-        detail=Detail(**tables),
+        detail=engine.tables_like(original, **tables),
     )
 
 
@@ -237,23 +233,21 @@ def remove_replicated_uniques(
     """
     started = time.perf_counter()
     keys = engine.resolve_keys(original, keys)
-    must_be_released(released, keys, "key")
+    engine.must_be_released(released, keys, "key")
     engine.overview(released, keys)
     check_precision(precision, original.columns)
-    shared = shared_classes(original, released, keys, precision=precision)
-    joint = overlapping(key_counts(shared), keys)
+    shared = engine.shared_classes(original, released, keys, precision=precision)
+    joint = overlapping(engine.key_counts(shared), keys)
     known = joint.original == 1 if rule == "replicated" else joint.original > 0
     gone = np.flatnonzero((joint.released == 1) & known)
     doomed = shared.released.members.filter(pl.col("q").is_in(pl.Series(gone, dtype=pl.Int64).implode()))
-    frame = without_classes(released, keys, doomed) if len(gone) else released.frame
+    frame = engine.without_classes(released, keys, doomed) if len(gone) else released.frame
     step = Step(
         treatment="remove-replicated-uniques",
         parameters={
             "keys": list(keys),
             "rule": rule,
-            "precision": stated_precision(
-                precision, {name: grid.words for name, grid in shared.grids.items()}
-            ),
+            "precision": stated_precision(precision, grid_words(shared.grids)),
         },
         removed_records=len(gone),
         notes=joint.notes,
@@ -287,7 +281,7 @@ def not_counted(missing_keys: bool | Sequence[str], keys: Sequence[str]) -> tupl
 def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -> Any:
     """Say of every record whether it is alone, whether the other file has its keys, and whether both are."""
     shared = files.links[0]
-    joint, position = coarsened(key_counts(shared), files.keys, (), files.classes)
+    joint, position = coarsened(engine.key_counts(shared), files.keys, (), files.classes)
     side = shared.original if which == "original" else shared.released
     ours, theirs = (
         (joint.original, joint.released) if which == "original" else (joint.released, joint.original)
@@ -306,7 +300,6 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="How many released records stand out just as somebody of the original does?",
     headline="of those who stand out do so like a real person",
@@ -325,7 +318,6 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
     },
     compare=OfPair(15, "risk", usual=False, keys=True),
 )
-@checked
 def replicated_special_uniques(
     original: Microdata,
     released: Microdata,
@@ -380,7 +372,7 @@ def replicated_special_uniques(
     1.0
     """
     keys = engine.resolve_keys(original, keys)
-    must_be_released(released, keys, "key")
+    engine.must_be_released(released, keys, "key")
     size = checked_size(max_size, len(keys))
     original, released, agreed = files_alike(original, released, keys, precision)
     ours, theirs = coded_keys(original, keys, "category"), coded_keys(released, keys, "category")
@@ -434,7 +426,7 @@ def replicated_special_uniques(
             "max_size": size,
             "precision": stated_precision(precision, agreed.parameters),
         },
-        detail=Detail(sets=lambda: engine.like(original, sets)),
+        detail=engine.tables_like(original, sets=sets),
     )
 
 
@@ -452,7 +444,7 @@ def _one_coding(
 ) -> tuple[tuple[pl.DataFrame, pl.DataFrame], list[str]]:
     """Number the values of both files together, missing as a value, so that equal ones have equal numbers."""
     left, right, notes = {}, {}, []
-    for name, key in key_names(keys).items():
+    for name, key in engine.key_names(keys).items():
         both, said = comparable(ours.table[name], theirs.table[name], key)
         numbers = both.rank("dense").cast(pl.Int64).fill_null(0)
         left[name], right[name] = numbers[: ours.table.height], numbers[ours.table.height :]

@@ -90,9 +90,8 @@ class Curves:
         values[rows, slots] = added["reading"].to_numpy()
         numbers = groups = None
         if labels is not None:
-            known = pl.DataFrame({"who": who}).join(labels, on="who", how="left", maintain_order="left")[
-                "label"
-            ]
+            held = pl.DataFrame({"who": who}).join(labels, on="who", how="left", maintain_order="left")
+            known = held["label"]
             groups = known.unique().sort()
             numbers = _positions(known, groups)
         return cls(values, who, when, numbers, groups, tuple(columns[:3])), caveats

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
@@ -18,8 +19,7 @@ from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfBenchmark
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.numerics.distance.search import nearest
@@ -32,9 +32,7 @@ TRIED = (4, 5, 6, 7, 8)
 
 
 @measure(
-    room="risk",
     title="Shared neighbors",
-    question="Which released records sit with real people in a small neighborhood of their own?",
     headline="of the released records sit alone with real people (SNI)",
     chapter="found",
     work="whole-file",
@@ -55,7 +53,6 @@ TRIED = (4, 5, 6, 7, 8)
     },
     benchmark=OfBenchmark(1, ("sni", "sni_lowest", "sni_highest"), "lower"),
 )
-@checked
 def shared_neighbors(
     original: Microdata,
     released: Microdata,
@@ -178,19 +175,15 @@ def shared_neighbors(
             "noise": noise,
             "scale": scale,
         },
-        detail=Detail(
-            records=lambda: engine.like(
-                released,
-                pl.DataFrame(
-                    {
-                        "record": np.arange(theirs.height),
-                        "cluster": pl.Series(labels[real:]).replace(-1, None),
-                        "risky": chosen.flags,
-                    }
-                ),
-            ),
-            clusters=lambda: engine.like(released, chosen.table),
-            sensitivity=lambda: engine.like(released, sensitivity_table(found)),
+        detail=engine.tables_like(
+            released,
+            records={
+                "record": np.arange(theirs.height),
+                "cluster": pl.Series(labels[real:]).replace(-1, None),
+                "risky": chosen.flags,
+            },
+            clusters=lambda: chosen.table,
+            sensitivity=lambda: sensitivity_table(found),
         ),
     )
 
@@ -205,20 +198,17 @@ class Judged:
     table: pl.DataFrame
 
 
-def sni_at(
-    lists: Integers, real: int, *, similarity: int = 3, min_points: int = 2, small: int = 5
-) -> dict[int, Judged]:
-    """Judge the clusters for every length of the neighbor lists that can be tried."""
-    return {
-        tried: _judged(
-            clusters_of(lists[:, :tried], similarity, min_points),
-            real,
-            small,
-            require_mixed=True,
-            noise="ignore",
-        )
+def sni_at(lists: Integers, real: int) -> dict[int, Judged]:
+    """Judge the clusters, by the usual settings, for every length of the neighbor lists that can be tried."""
+    similarity, min_points, small = 3, 2, 5
+    clusters = {
+        tried: clusters_of(lists[:, :tried], similarity, min_points)
         for tried in TRIED
         if similarity <= tried <= lists.shape[1]
+    }
+    return {
+        tried: _judged(labels, real, small, require_mixed=True, noise="ignore")
+        for tried, labels in clusters.items()
     }
 
 
@@ -237,9 +227,6 @@ def neighbor_lists(
 
 def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     """Cluster records by the neighbors they share; -1 is noise, clusters are numbered by their first record."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     from discreet.numerics.distance.distance_kernels import shared_counts
 
     n, k = lists.shape
@@ -252,8 +239,8 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     density = 1 + np.bincount(pairs[:, :2].ravel(), minlength=n)
     core = density >= min_points
     inner = core[pairs[:, 0]] & core[pairs[:, 1]]
-    links = coo_array((np.ones(inner.sum()), (pairs[inner, 0], pairs[inner, 1])), shape=(n, n))
-    _, component = connected_components(links, directed=False)
+    links = scipy.sparse.coo_array((np.ones(inner.sum()), (pairs[inner, 0], pairs[inner, 1])), shape=(n, n))
+    _, component = scipy.sparse.csgraph.connected_components(links, directed=False)
     labels = np.where(core, component, -1)
     edge = np.concatenate([pairs, pairs[:, [1, 0, 2]]])
     edge = edge[~core[edge[:, 0]] & core[edge[:, 1]]]

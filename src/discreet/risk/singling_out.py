@@ -24,11 +24,8 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
-from discreet.engine import Missing
-from discreet.engine.classes import Recoding
-from discreet.engine.comparable import comparable_keys, recoded
 from discreet.microdata import Microdata
 
 _Count = Annotated[int, AtLeast(1)]
@@ -126,7 +123,7 @@ def partition_bound(
     spread = deviation * cells
     if spread >= 0.5:
         return 0.0
-    low, high = (_power(1 - half / cells, n - 1) for half in (0.5, 1.5))
+    low, high = (float((1 - half / cells) ** (n - 1)) for half in (0.5, 1.5))
     return float((1 - 4 * spread**2) * guesses * n / (2 * cells) * min(low, 3 * high))
 
 
@@ -288,10 +285,6 @@ def _exactly_one(n: Any, p: Floats) -> Floats:
     return np.asarray(np.where((n > 0) & (p > 0), np.exp(logs), 0.0))
 
 
-def _power(base: float, exponent: int) -> float:
-    return float(base**exponent)
-
-
 def _guesses(k: int | None, cells: int) -> int:
     guesses = cells if k is None else k
     if guesses > cells:
@@ -313,11 +306,10 @@ def _probabilities(p: npt.ArrayLike) -> Floats:
 
 
 def given_probabilities(
-    classes: pl.DataFrame, keys: Sequence[str], missing: Missing, data: Microdata, probability: str
+    classes: pl.DataFrame, keys: Sequence[str], missing: engine.Missing, data: Microdata, probability: str
 ) -> pl.DataFrame:
     """Take the probabilities from a column, which gives every record that of its combination."""
-    if probability not in data.schema:
-        raise ColumnError(f"{unknown_name(probability, data.columns)} It was named under 'probability'.")
+    need_known([probability], data.schema, "It was named under 'probability'.")
     names = _names(classes)
     rows = engine.keyed_rows(data, keys, missing, {"p": probability}).group_by(*names)
     found = engine.collect(
@@ -337,9 +329,9 @@ def given_probabilities(
 def population_probabilities(
     classes: pl.DataFrame,
     keys: Sequence[str],
-    missing: Missing,
+    missing: engine.Missing,
     population: Microdata,
-    recoding: Recoding | None = None,
+    recoding: engine.Recoding | None = None,
 ) -> tuple[pl.DataFrame, int, int]:
     """Estimate the probabilities by (weighted) counts; also the size of the population and the unseen cells."""
     for key in keys:
@@ -352,8 +344,8 @@ def population_probabilities(
     size = float(theirs["hits"].sum())
     ours = classes
     for name, key in zip(names, keys, strict=True):
-        theirs = recoded(theirs, name, key, (recoding or {}).get(key))
-        ours, theirs = comparable_keys(ours, theirs, name, key, ("file", "population file"))
+        theirs = engine.recoded(theirs, name, key, (recoding or {}).get(key))
+        ours, theirs = engine.comparable_keys(ours, theirs, name, key, ("file", "population file"))
     hits = theirs.group_by(names).agg(pl.col("hits").sum())
     joined = ours.join(hits, on=names, how="left", nulls_equal=True, maintain_order="left")
     found = joined["hits"].fill_null(0.0)
@@ -364,7 +356,7 @@ def population_probabilities(
 
 
 def independent_probabilities(
-    classes: pl.DataFrame, keys: Sequence[str], missing: Missing, data: Microdata
+    classes: pl.DataFrame, keys: Sequence[str], missing: engine.Missing, data: Microdata
 ) -> pl.DataFrame:
     """Multiply the (weighted) margins of the file."""
     names = _names(classes)
@@ -375,7 +367,7 @@ def independent_probabilities(
     return joined.with_columns(P_A=pl.reduce(lambda a, b: a * b, shares)).drop("hits")
 
 
-def _weighted_classes(data: Microdata, keys: Sequence[str], missing: Missing) -> pl.DataFrame:
+def _weighted_classes(data: Microdata, keys: Sequence[str], missing: engine.Missing) -> pl.DataFrame:
     weight = engine.resolve_weight(data)
     if weight is None:
         table = engine.class_table(data, keys, missing)

@@ -19,12 +19,11 @@ from discreet import engine
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, need_known, unknown_name
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.numerics.geography import CoordinateSystem, Places, places_of
+from discreet.numerics.geography import CoordinateSystem, places_of, places_of_both
 from discreet.numerics.zones import PolygonZones
 from discreet.risk.equivalence_classes import records_only
 
@@ -32,7 +31,6 @@ _MOST_LEVELS = 100
 
 
 @measure(
-    room="risk",
     work="whole-file",
     question="How many places are as near to a released point as the right one?",
     headline="records that too few places hide",
@@ -53,7 +51,6 @@ _MOST_LEVELS = 100
         "share_one_value": Figure(unit="share"),
     },
 )
-@checked
 def spatial_k(
     original: Microdata,
     released: Microdata,
@@ -234,9 +231,8 @@ def spatial_k(
             "k_critical": k_critical,
             "max_share_critical": max_share_critical,
         },
-        detail=Detail(
-            records=lambda: engine.like(released, pl.DataFrame(records)),
-            summary=lambda: engine.like(released, _summary(records, k_critical)),
+        detail=engine.tables_like(
+            released, records=lambda: pl.DataFrame(records), summary=lambda: _summary(records, k_critical)
         ),
     )
 
@@ -257,9 +253,7 @@ class _Pair:
 def _paired(
     original: Microdata, released: Microdata, location: Sequence[str] | None, system: CoordinateSystem
 ) -> _Pair:
-    ours = places_of(original, location, system, purpose="spatial_k", file="original")
-    names = location or released.roles.location or ours.columns
-    theirs: Places = places_of(released, names, system, purpose="spatial_k", file="release")
+    ours, theirs = places_of_both(original, released, location, system, "spatial_k")
     if len(ours.xy) != len(theirs.xy):
         raise InputError(
             f"The original has {len(ours.xy):,} records and the release {len(theirs.xy):,}. Spatial k needs the same "
@@ -279,8 +273,7 @@ def _matched(original: Microdata, released: Microdata, name: str) -> tuple[Micro
     """Bring both files to the records they share, in one order."""
     tables = []
     for data, file in ((original, "original"), (released, "release")):
-        if name not in data.schema:
-            raise ColumnError(f"{unknown_name(name, data.columns)} It was named as match, for the {file}.")
+        need_known([name], data.schema, f"It was named as match, for the {file}.")
         table = engine.collect(data)
         if table[name].null_count() or table[name].n_unique() < table.height:
             raise ColumnError(f"'{name}' does not name every record of the {file} by a value of its own.")
@@ -328,8 +321,7 @@ def _sensitive(
         wanted = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     found = []
     for name in wanted:
-        if name not in released.schema:
-            raise ColumnError(f"{unknown_name(name, released.columns)} It was named under 'sensitive'.")
+        need_known([name], released.schema, "It was named under 'sensitive'.")
         few = engine.collect(released, [name])[name].n_unique() <= _MOST_LEVELS
         if not few and sensitive is not None:
             raise ColumnError(

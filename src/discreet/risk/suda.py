@@ -13,33 +13,17 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars, finite, rows_of
+from discreet.core.charts import Bars, finite, row_bars, rows_of
 from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
-from discreet.engine.classes import key_names
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    GAPS_COUNT,
-    Heads,
-    company_figures,
-    company_parameters,
-    heads_of,
-    nobody_knows,
-)
+from discreet.risk import key_sets
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses, Heads
 from discreet.risk.k_anonymity import key_caveats
-from discreet.risk.key_sets import (
-    CodedKeys,
-    KeySet,
-    checked_size,
-    coded_keys,
-    minimal_uniques,
-    number_of_sets,
-)
 
 _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
@@ -53,14 +37,8 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     if not rows:
         return
     rows = sorted(rows, key=lambda row: -row["contribution"])[:_MOST_KEYS]
-    yield Bars(
-        title="Which keys make people stand out",
-        labels=tuple(str(row["key"]) for row in rows),
-        values=tuple(float(row["contribution"]) for row in rows),
-        axis="Share of the score of all records that a key takes part in",
-        at_risk=(False,) * len(rows),
-        horizontal=True,
-    )
+    axis = "Share of the score of all records that a key takes part in"
+    yield row_bars("Which keys make people stand out", rows, "key", "contribution", axis)
     sizes = rows_of(found, "sizes", "size", "msus")
     if sizes:
         yield Bars(
@@ -74,7 +52,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Who stands out on few keys already, and which keys do it?",
     headline="of the records are alone on few keys",
@@ -114,7 +91,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
         "scale",
     ),
 )
-@checked
 def special_uniques(
     data: Microdata,
     *,
@@ -197,12 +173,15 @@ def special_uniques(
     >>> found.detail["variables"].select("key", "contribution").rows()
     [('sex', 0.5), ('job', 0.375), ('town', 0.375)]
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys = classes.keys
     asked = max_size is not None
-    max_size = checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
+    max_size = (
+        key_sets.checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
+    )
     fraction, from_weights = _sampling_fraction(data, sampling_fraction)
     caveats = without(key_caveats(data, keys), WEIGHTS_UNUSED)
-    coded = coded_keys(data, keys, missing)
+    coded = key_sets.coded_keys(data, keys, missing)
     scores = _scores(coded, max_size, progress=progress)
     # The scores go by agreement under a wildcard, and so must the uniques over which DIS spreads them.
     spectrum = (engine.class_table if missing == "wildcard" else engine.size_spectrum)(data, keys, missing)
@@ -237,13 +216,13 @@ def special_uniques(
         "sampling_fraction": fraction,
         "max_size": max_size,
         "records": records,
-        **company_figures(data, keys, missing),
+        **classes.figures,
     }
     return Measure(
         name="special_uniques",
         value=special / records,
         figures=figures,
-        meaning=_meaning(figures, len(keys), heads_of(data)) + nobody_knows(data, keys),
+        meaning=_meaning(figures, len(keys), classes.heads) + classes.not_counted,
         caveats=[
             *caveats,
             *([GAPS_COUNT] if coded.wild else []),
@@ -256,17 +235,16 @@ def special_uniques(
             "sampling_fraction": fraction,
             "scale": f"(K - s)! with K = {len(keys)}; normalized: over K!",
             "missing": missing,
-            **company_parameters(data),
+            **classes.parameters,
         },
-        detail=Detail(
+        detail=engine.tables_like(
+            data,
             records=lambda: engine.carry_back(data, keys, missing, table),
             contributions=lambda: engine.carry_back(data, keys, missing, _by_record(coded, scores, keys)),
-            variables=lambda: engine.like(data, _variables(scores, keys)),
-            values=lambda: engine.like(data, _values(coded, scores, keys, show_values=show_values)),
-            sets=lambda: engine.like(data, _sets(scores, keys)),
-            sizes=lambda: engine.like(
-                data, _sets(scores, keys).group_by("size").agg(pl.col("msus").sum()).sort("size")
-            ),
+            variables=lambda: _variables(scores, keys),
+            values=lambda: _values(coded, scores, keys, show_values=show_values),
+            sets=lambda: _sets(scores, keys),
+            sizes=lambda: _sets(scores, keys).group_by("size").agg(pl.col("msus").sum()).sort("size"),
         ),
     )
 
@@ -284,10 +262,10 @@ class _Scores:
     by_key: Floats
     by_value: tuple[Floats, ...]
     msus_by_value: tuple[Integers, ...]
-    by_set: dict[KeySet, int]
+    by_set: dict[key_sets.KeySet, int]
 
 
-def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
+def _scores(coded: key_sets.CodedKeys, max_size: int, *, progress: bool) -> _Scores:
     keys, rows = coded.codes.shape
     scores = _Scores(
         suda=np.zeros(rows),
@@ -298,7 +276,7 @@ def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
         msus_by_value=tuple(np.zeros(len(values), dtype=np.int64) for values in coded.values),
         by_set={},
     )
-    for chosen, found in minimal_uniques(coded, max_size, progress=progress):
+    for chosen, found in key_sets.minimal_uniques(coded, max_size, progress=progress):
         points = float(math.factorial(keys - len(chosen)))
         scores.suda[found] += points
         scores.msus[found] += 1
@@ -314,7 +292,7 @@ def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
 
 def _affordable_size(keys: int) -> int:
     size = keys
-    while size > 1 and number_of_sets(keys, size) > _SETS_UNLESS_TOLD:
+    while size > 1 and key_sets.number_of_sets(keys, size) > _SETS_UNLESS_TOLD:
         size -= 1
     return size
 
@@ -343,7 +321,9 @@ def _variables(scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
     ).sort("contribution", descending=True, maintain_order=True)
 
 
-def _values(coded: CodedKeys, scores: _Scores, keys: Sequence[str], *, show_values: bool) -> pl.DataFrame:
+def _values(
+    coded: key_sets.CodedKeys, scores: _Scores, keys: Sequence[str], *, show_values: bool
+) -> pl.DataFrame:
     total = scores.suda.sum() or 1.0
     parts = []
     for place, key in enumerate(keys):
@@ -367,12 +347,12 @@ def _sets(scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
     return table.sort(["size", "msus"], descending=[False, True], maintain_order=True)
 
 
-def _by_record(coded: CodedKeys, scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
+def _by_record(coded: key_sets.CodedKeys, scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:
     scored = np.where(scores.suda > 0, scores.suda, np.nan)
     shares = {f"contribution of {key}": scores.by_key[place] / scored for place, key in enumerate(keys)}
     return coded.table.with_columns(
         **{name: pl.Series(share).fill_nan(0.0) for name, share in shares.items()}, suda=scores.suda
-    ).select(*key_names(keys), "suda", *shares)
+    ).select(*engine.key_names(keys), "suda", *shares)
 
 
 def _meaning(figures: dict[str, Any], keys: int, heads: Heads) -> str:

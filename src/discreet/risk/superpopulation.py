@@ -14,16 +14,15 @@ from discreet.core.charts import Dots, Row, finite, number, rows_of
 from discreet.core.citations import JIANG_2022
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues, Share
 from discreet.core.findings import WEIGHTS_UNUSED, without
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
 from discreet.risk.class_size_models import CodedSample, coded_sample
 from discreet.risk.delta_presence import population_classes
-from discreet.risk.equivalence_classes import Partition, company_caveats, company_parameters
+from discreet.risk.equivalence_classes import EquivalenceClasses, Partition, company_caveats
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.population_estimators import Answer, Estimator, answer
 
@@ -71,7 +70,6 @@ def _interval(low: object, high: object) -> tuple[float, float] | None:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     title="Population risk",
     question="How likely is a match between the file and the population right?",
@@ -102,7 +100,6 @@ def _interval(low: object, high: object) -> tuple[float, float] | None:
         "model",
     ),
 )
-@checked
 def population(
     data: Microdata,
     *,
@@ -233,16 +230,16 @@ def population(
             "threshold": threshold,
             **(answered.settings or {}),
         },
-        detail=Detail(
-            estimates=lambda: engine.like(data, _estimates(answered)),
-            sensitivity=lambda: engine.like(data, _sensitivity(sample, estimator, repeats, root)),
-            sizes=lambda: engine.like(data, _sizes(sample, answered)),
+        detail=engine.tables_like(
+            data,
+            estimates=lambda: _estimates(answered),
+            sensitivity=lambda: _sensitivity(sample, estimator, repeats, root),
+            sizes=lambda: _sizes(sample, answered),
         ),
     )
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How likely is a match right, counted in the population itself?",
     headline="chance that a match is right (B)",
@@ -256,7 +253,6 @@ def population(
     assess=OfFile(11),
     tells=("counted_in",),
 )
-@checked
 def known_population(
     data: Microdata,
     population: Microdata,
@@ -308,8 +304,8 @@ def known_population(
     >>> found.figures["A"], round(found.figures["B"], 6)
     (0.25, 0.433333)
     """
-    keys = engine.resolve_keys(data, keys)
-    table, caveats = population_classes(data, population, keys, missing, recoding, everyone=True)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    table, caveats = population_classes(classes, population, recoding, everyone=True)
     present = table.filter(pl.col("records") > 0)
     alone = present.filter(pl.col("records") == 1)
     n, people = int(present["records"].sum()), int(table["population"].sum())
@@ -331,8 +327,8 @@ def known_population(
             "population_size": people,
         },
         meaning=_attacks(a, people, percent(b)),
-        caveats=[*company_caveats(data, keys), *caveats],
-        parameters={"keys": list(keys), "missing": missing, **company_parameters(data)},
+        caveats=[*company_caveats(data, classes.keys), *caveats],
+        parameters={"keys": list(classes.keys), "missing": missing, **classes.parameters},
     )
 
 

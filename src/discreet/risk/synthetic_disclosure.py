@@ -18,12 +18,12 @@ from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.core.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.findings import OfSynthesis
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.verdicts import Figure as FigureValue
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.risk import synthetic_pairs
 from discreet.risk.attribute_disclosure import (
     Checked,
     Pair,
@@ -34,15 +34,7 @@ from discreet.risk.attribute_disclosure import (
 )
 from discreet.risk.disclosure_cells import COLUMNS, LARGEST_CELL, Exclusions
 from discreet.risk.replicated_uniques import Which, identity_of, not_counted
-from discreet.risk.synthetic_pairs import (
-    Groups,
-    PairedFiles,
-    guessable,
-    key_caveats,
-    mean_of,
-    meaning_of,
-    parameters_of,
-)
+from discreet.risk.synthetic_pairs import Groups
 
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
@@ -52,7 +44,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="What can be learned about every column from a synthetic file?",
     headline="of the people, worst column (DiSCO)",
@@ -79,7 +70,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         "missing_keys_left_out",
     ),
 )
-@checked
 def disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -176,7 +166,7 @@ def disclosure(
     """
     keys = engine.resolve_keys(original, keys)
     columns, notes = learnable(original, released, targets, keys)
-    files = PairedFiles.of(
+    files = synthetic_pairs.PairedFiles.of(
         original,
         released,
         keys,
@@ -188,7 +178,9 @@ def disclosure(
         precision=precision,
     )
     left_out = not_counted(missing_keys, files.keys)
-    who = mean_of([identity_of(files, i, left_out, "original") for i in range(len(files.copies))])
+    who = synthetic_pairs.mean_of(
+        [identity_of(files, i, left_out, "original") for i in range(len(files.copies))]
+    )
     by_copy: list[dict[str, Any]] = []
     means: list[dict[str, Any]] = []
     warnings: dict[str, list[str]] = {}
@@ -201,6 +193,8 @@ def disclosure(
         denom_lim=denom_lim or LARGEST_CELL,
         exclude_over=exclude_over_denom,
         denominator=denominator,
+        one_way=thresh_1way,
+        two_way=thresh_2way,
     )
     for target in columns:
         values, pairs = (exclude_values or {}).get(target, ()), (exclude_pairs or {}).get(target, ())
@@ -209,7 +203,7 @@ def disclosure(
         )
         rows = []
         for i in range(len(files.copies)):
-            result = Checked.of(files, target, i, here, thresh_1way=thresh_1way, thresh_2way=thresh_2way)
+            result = Checked.of(files, target, i, here)
             rows.append(result.figures)
             by_copy.append({"target": target, "copy": i + 1, **result.figures})
             notes += [note for note in result.cells.joint.notes if note not in notes]
@@ -218,10 +212,8 @@ def disclosure(
                 checks["one_way"].append(_named(target, first.one_way))
                 checks["two_way"].append(_named(target, first.two_way))
                 checks["exclusions"].append(_named(target, first.cells.excluded()))
-        mean = mean_of(rows)
-        warnings[target] = guessable(
-            target, first.one_way, first.two_way, mean, exclusions=here, most=thresh_2way[1]
-        )
+        mean = synthetic_pairs.mean_of(rows)
+        warnings[target] = synthetic_pairs.guessable(target, first.one_way, first.two_way, mean, here)
         means.append({"target": target, **mean})
         if holdout is not None:
             held_out_rows.append({"target": target, **against_holdout(files, holdout, target, here, mean)})
@@ -231,19 +223,14 @@ def disclosure(
     worst = table.row(0, named=True)
     extra = [name for name in table.columns if name not in ("target", *COLUMNS)]
     tables: dict[str, Any] = {
-        "targets": lambda: engine.like(original, table.select("target", *COLUMNS)),
-        "companions": lambda: engine.like(original, table.select("target", *extra)),
-        **{
-            name: lambda parts=parts: engine.like(original, pl.concat(parts))
-            for name, parts in checks.items()
-        },
+        "targets": table.select("target", *COLUMNS),
+        "companions": table.select("target", *extra),
+        **{name: pl.concat(parts) for name, parts in checks.items()},
     }
     if len(files.copies) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(by_copy, infer_schema_length=None))
+        tables["copies"] = pl.DataFrame(by_copy, infer_schema_length=None)
     if held_out_rows:
-        tables["holdout"] = lambda: engine.like(
-            original, pl.DataFrame(held_out_rows, infer_schema_length=None)
-        )
+        tables["holdout"] = pl.DataFrame(held_out_rows, infer_schema_length=None)
     flagged = [target for target in table["target"] if warnings[target]]
     figures: dict[str, FigureValue] = {
         **{name: who[name] for name in IDENTITY},
@@ -258,15 +245,15 @@ def disclosure(
         meaning=(
             f"{percent(who['UiO'] / 100)} of the people are alone with their keys in the original and "
             f"{percent(who['repU'] / 100)} again in the release. "
-            + meaning_of(worst["target"], worst, files.keys)
+            + synthetic_pairs.meaning_of(worst["target"], worst, files.keys)
         ),
         caveats=[
             *(text for target in flagged for text in warnings[target]),
-            *key_caveats(files),
+            *synthetic_pairs.key_caveats(files),
             *files.notes,
             *dict.fromkeys((*files.key_cells[0].notes, *notes)),
         ],
-        parameters=parameters_of(
+        parameters=synthetic_pairs.parameters_of(
             files,
             columns,
             exclusions,
@@ -276,7 +263,7 @@ def disclosure(
             thresh_2way=thresh_2way,
             holdout_file=holdout is not None,
         ),
-        detail=Detail(**tables),
+        detail=engine.tables_like(original, **tables),
     )
 
 

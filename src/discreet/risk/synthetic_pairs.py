@@ -13,14 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.errors import ParameterError
-from discreet.core.wording import percent
-from discreet.engine.attribution_counts import (
-    JointCounts,
-    SharedClasses,
-    joint_counts,
-    key_counts,
-    shared_classes,
-)
+from discreet.core.wording import named, percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import check_precision, stated_precision
@@ -83,10 +76,11 @@ class PairedFiles:
         return cls(original, tuple(copies), tuple(keys), classes, weight, tuple(notes), precision)
 
     @cached_property
-    def links(self) -> list[SharedClasses]:
+    def links(self) -> list[engine.SharedClasses]:
         """The classes of the original and of each copy, numbered alike."""
         return [
-            shared_classes(self.original, copy, self.keys, precision=self.precision) for copy in self.copies
+            engine.shared_classes(self.original, copy, self.keys, precision=self.precision)
+            for copy in self.copies
         ]
 
     @property
@@ -95,20 +89,20 @@ class PairedFiles:
         return {name: grid.words for link in self.links for name, grid in link.grids.items()}
 
     @cached_property
-    def key_cells(self) -> list[JointCounts]:
+    def key_cells(self) -> list[engine.JointCounts]:
         """The counts of the (grouped) key combinations of the original and each copy."""
-        counted = [coarsened(key_counts(link), self.keys, (), self.classes)[0] for link in self.links]
+        counted = [coarsened(engine.key_counts(link), self.keys, (), self.classes)[0] for link in self.links]
         return [overlapping(joint, self.keys) for joint in counted]
 
-    def exact(self, target: str, copy: int = 0) -> JointCounts:
+    def exact(self, target: str, copy: int = 0) -> engine.JointCounts:
         """Count keys by one target as the values stand in the files."""
-        return joint_counts(self.links[copy], (target,), self.weight)
+        return engine.joint_counts(self.links[copy], (target,), self.weight)
 
-    def cells(self, target: str, copy: int = 0) -> tuple[JointCounts, Integers]:
+    def cells(self, target: str, copy: int = 0) -> tuple[engine.JointCounts, Integers]:
         """Count keys by one target in the groups; also say where each exact cell went."""
         return self.grouped(self.exact(target, copy), target)
 
-    def grouped(self, exact: JointCounts, target: str) -> tuple[JointCounts, Integers]:
+    def grouped(self, exact: engine.JointCounts, target: str) -> tuple[engine.JointCounts, Integers]:
         """Put exact cells into the groups."""
         if not any(column in self.classes for column in (*self.keys, target)):
             return exact, np.arange(len(exact.owners))
@@ -152,7 +146,7 @@ def _by_column(groups: Groups, columns: Sequence[str], parameter: str) -> dict[s
 def meaning_of(target: str, figures: Mapping[str, Any], keys: Sequence[str]) -> str:
     """Say for how many people a target is disclosed, beside the original."""
     return (
-        f"Someone who knows {and_(keys)} and trusts the release would learn '{target}' correctly for "
+        f"Someone who knows {named(keys)} and trusts the release would learn '{target}' correctly for "
         f"{percent(figures['DiSCO'] / 100)} of the people, against {percent(figures['Dorig'] / 100)} "
         "with the original itself."
     )
@@ -163,9 +157,7 @@ def guessable(
     one: pl.DataFrame,
     pairs: pl.DataFrame,
     figures: Mapping[str, Any],
-    *,
     exclusions: Exclusions,
-    most: float,
 ) -> list[str]:
     """Warn of disclosures that anybody would have guessed, and of large cells, without naming a value."""
     warnings = []
@@ -177,11 +169,11 @@ def guessable(
             "detail['one_way']; exclude_values leaves it out."
         )
     if pairs.height:
-        named = and_(pairs["key"].unique(maintain_order=True).to_list())
+        keys_named = named(pairs["key"].unique(maintain_order=True).to_list())
         warnings.append(
-            f"{pairs.height:,} pairs of a value of {named} and of '{target}' go together for more than "
-            f"{most:g} % of the people in the original: such a disclosure may be common knowledge. See "
-            "detail['two_way']; exclude_pairs leaves them out."
+            f"{pairs.height:,} pairs of a value of {keys_named} and of '{target}' go together for more than "
+            f"{exclusions.two_way[1]:g} % of the people in the original: such a disclosure may be common knowledge. "
+            "See detail['two_way']; exclude_pairs leaves them out."
         )
     over = figures["records_over_denom"]
     if over and not exclusions.exclude_over:
@@ -230,9 +222,3 @@ def parameters_of(
         "precision": stated_precision(files.precision, files.rounded),
         **others,
     }
-
-
-def and_(names: Sequence[str]) -> str:
-    """List names as a sentence does."""
-    quoted = [f"'{name}'" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

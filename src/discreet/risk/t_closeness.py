@@ -15,22 +15,14 @@ from discreet import engine
 from discreet.core.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ParameterError
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics.earth_mover import hierarchical_emd, ordered_emd
-from discreet.risk.equivalence_classes import (
-    attribute_detail,
-    attribute_parameters,
-    company_figures,
-    heads_of,
-    nobody_knows,
-    worst_column,
-)
-from discreet.risk.l_diversity import breaks_of, class_profile, sensitive_caveats
+from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColumns
+from discreet.risk.l_diversity import breaks_of
 
 Distance = Literal["emd", "kl", "tv"]
 Ground = Literal["auto", "equal", "ordered", "hierarchical"]
@@ -46,7 +38,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How much does knowing the group tell about the sensitive value?",
     headline="largest distance (t)",
@@ -70,7 +61,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
         "ground",
     ),
 )
-@checked
 def t_closeness(
     data: Microdata,
     *,
@@ -138,50 +128,45 @@ def t_closeness(
     """
     if distance == "emd" and ground == "hierarchical" and hierarchy is None:
         raise ParameterError("ground='hierarchical' needs the hierarchy of the sensitive column: hierarchy=…")
-    keys = engine.resolve_keys(data, keys)
-    columns = engine.resolve_sensitive(data, sensitive, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    columns = engine.resolve_sensitive(data, sensitive, classes.keys)
     if hierarchy is not None and len(columns) > 1:
         raise ParameterError("A hierarchy belongs to one sensitive column; name it with sensitive='column'.")
     breaks = {column: breaks_of(data, column, groups) for column in columns}
     grounds = {column: _ground_of(data, column, ground) for column in columns}
 
-    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+    def by_class(column: str) -> pl.DataFrame:
         if distance == "emd" and grounds[column] != "equal":
-            counts = engine.class_counts(data, keys, column, missing, breaks[column])
+            counts = asked.counts(column)
             moved = (
                 ordered_emd(counts)
                 if grounds[column] == "ordered"
                 else hierarchical_emd(counts, hierarchy, column)  # type: ignore[arg-type]
             )
-            found = pl.DataFrame({"class_size": counts.sizes, "t": moved})
-            return pl.concat([counts.classes, found], how="horizontal") if named else found
-        table = class_profile(data, keys, column, missing, breaks[column], named=named)
-        return table.with_columns(t=pl.col("kl" if distance == "kl" else "tv"))
+            return pl.DataFrame({"class_size": counts.sizes, "t": moved})
+        profile = engine.attribute_profile(data, classes.keys, column, missing, breaks[column])
+        return profile.with_columns(t=pl.col("kl" if distance == "kl" else "tv"))
 
-    variables, worst, records = worst_column(
-        data, keys, columns, missing, by_class, figure="t", threshold=threshold
-    )
+    asked = SensitiveColumns(classes, columns, by_class, breaks)
+    variables, worst, above = asked.above("t", threshold)
     unit = "" if distance != "kl" else " nats"
     return Measure(
         name="t_closeness",
         value=worst["t"],
         figures={
             "t": worst["t"],
-            "classes_above": worst["classes_above"],
-            "records_above": worst["records_above"],
-            "share_above": worst["records_above"] / records,
+            **above,
             "threshold": threshold,
-            **company_figures(data, keys, missing),
+            **classes.figures,
         },
         meaning=(
             f"Knowing someone's key values can shift what is known about '{worst['sensitive']}' by up to "
             f"{worst['t']:.3g}{unit} (0 is nothing{', 1 is everything' if distance != 'kl' else ''}); "
-            f"{worst['records_above']:,} of {records:,} {heads_of(data).many} "
-            f"({percent(worst['records_above'] / records)}) are in classes further than {threshold:g} from the whole "
-            f"file.{nobody_knows(data, keys)}"
+            f"{worst['records_above']:,} of {classes.everybody} ({percent(above['share_above'])}) are in classes "
+            f"further than {threshold:g} from the whole file.{classes.not_counted}"
         ),
         caveats=[
-            *sensitive_caveats(data, keys, columns, missing, breaks),
+            *asked.caveats,
             *(
                 ["'kl' has no upper bound; a threshold for 'emd' does not carry over."]
                 if distance == "kl"
@@ -189,17 +174,13 @@ def t_closeness(
             ),
             "Small classes are far from the whole file by chance alone: a class of one always is.",
         ],
-        parameters=attribute_parameters(
-            data,
-            keys,
-            columns,
-            missing,
+        parameters=asked.parameters(
             distance=distance,
             ground=grounds if distance == "emd" else None,
             groups=groups,
             threshold=threshold,
         ),
-        detail=attribute_detail(data, keys, variables, by_class, "t"),
+        detail=asked.detail(variables, "t"),
     )
 
 

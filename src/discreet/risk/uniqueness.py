@@ -15,20 +15,11 @@ from discreet.core.citations import SKINNER_ELLIOT_2002
 from discreet.core.constraints import AtLeast, ColumnNames, HoldsValues
 from discreet.core.errors import ParameterError
 from discreet.core.findings import Beside, OfAdvice
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    Partition,
-    company_figures,
-    company_parameters,
-    heads_of,
-    identity_detail,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import EquivalenceClasses, Partition
 from discreet.risk.k_anonymity import key_caveats, records_almost_alone, records_below
 
 Method = Literal["bayes", "thesis"]
@@ -49,7 +40,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="How many people are alone with their combination of keys?",
     headline="of the records are alone",
@@ -76,7 +66,6 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
     key_numbers=KeyNumbers(1, _to_remember),
     tells=("counted_in",),
 )
-@checked
 def uniqueness(
     data: Microdata,
     *,
@@ -144,14 +133,14 @@ def uniqueness(
     >>> found.figures["pue"], round(found.figures["unique_share"], 4)
     (0.5, 0.3333)
     """
-    keys = engine.resolve_keys(data, keys)
+    groups = EquivalenceClasses.of(data, keys, missing)
+    keys, spectrum, records = groups.keys, groups.spectrum, groups.records
+    classes = int(spectrum["classes"].sum())
     caveats = key_caveats(data, keys)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    records, classes = int(spectrum["records"].sum()), int(spectrum["classes"].sum())
     unique = records_below(spectrum, 2)
     rfue: float | None = None
     if population is not None:
-        rfue = _counted_rfue(data, population, keys, missing, recoding)
+        rfue = _counted_rfue(groups, population, recoding)
     elif population_size is not None:
         rfue = _estimated_rfue(spectrum, population_size, method)
         caveats.append(
@@ -172,11 +161,11 @@ def uniqueness(
             "classes": classes,
             "records": records,
             "rfue": rfue,
-            **company_figures(data, keys, missing),
+            **groups.figures,
         },
         meaning=(
-            f"{unique:,} of {records:,} {heads_of(data).many} ({percent(unique / records)}) are the only one with "
-            f"their combination of key values{beyond}.{nobody_knows(data, keys)}"
+            f"{unique:,} of {records:,} {groups.heads.many} ({percent(unique / records)}) are the only one with "
+            f"their combination of key values{beyond}.{groups.not_counted}"
         ),
         caveats=caveats,
         parameters={
@@ -185,20 +174,18 @@ def uniqueness(
             "population_file": population is not None,
             "population_size": population_size,
             "method": method if population_size is not None and population is None else None,
-            **company_parameters(data),
+            **groups.parameters,
         },
-        detail=identity_detail(data, keys, missing),
+        detail=groups.detail(),
     )
 
 
 def _counted_rfue(
-    data: Microdata,
-    population: Microdata,
-    keys: Sequence[str],
-    missing: Missing,
-    recoding: Recoding | None,
+    classes: EquivalenceClasses, population: Microdata, recoding: engine.Recoding | None
 ) -> float | None:
-    matched = engine.matched_classes(data, population, keys, missing, recoding=recoding)
+    matched = engine.matched_classes(
+        classes.data, population, classes.keys, classes.missing, recoding=recoding
+    )
     alone = matched.filter(pl.col("records") == 1)
     return int((alone["population"] == 1).sum()) / alone.height if alone.height else None
 
@@ -251,7 +238,6 @@ def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Which keys make people stand out?",
     headline="of the records no longer alone without one key",
@@ -280,7 +266,6 @@ def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
     advice=OfAdvice(1, _coarsen_first),
     tells=("counted_in",),
 )
-@checked
 def key_contributions(
     data: Microdata,
     *,
@@ -332,12 +317,13 @@ def key_contributions(
     >>> drivers.detail["variables"]["key"].to_list(), drivers.value
     (['age', 'sex'], 1.0)
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys = classes.keys
     max_size = min(max_size, len(keys))
     caveats = key_caveats(data, keys)
     if missing == "category" and engine.packed_table(data, keys, missing) is None:
         engine.class_table(data, keys, missing)  # every smaller set is then counted from its rows
-    whole, heads = _facts(data, keys, missing), heads_of(data)
+    whole, heads = _facts(data, keys, missing), classes.heads
     rows = []
     for key in keys:
         rest = tuple(other for other in keys if other != key)
@@ -378,15 +364,14 @@ def key_contributions(
             f"({percent(whole['unique_share'])})."
         ),
         caveats=caveats,
-        parameters={"keys": list(keys), "max_size": max_size, "missing": missing, **company_parameters(data)},
-        detail=Detail(
-            variables=lambda: engine.like(data, variables),
-            sets=lambda: engine.like(data, _sets(data, keys, max_size, missing)),
+        parameters={"keys": list(keys), "max_size": max_size, "missing": missing, **classes.parameters},
+        detail=engine.tables_like(
+            data, variables=variables, sets=lambda: _sets(data, keys, max_size, missing)
         ),
     )
 
 
-def _sets(data: Microdata, keys: Sequence[str], max_size: int, missing: Missing) -> pl.DataFrame:
+def _sets(data: Microdata, keys: Sequence[str], max_size: int, missing: engine.Missing) -> pl.DataFrame:
     sizes = sorted({*range(1, max_size + 1), len(keys)})
     rows = [
         {"keys": ", ".join(chosen), "size": size, **_facts(data, chosen, missing)}
@@ -396,7 +381,7 @@ def _sets(data: Microdata, keys: Sequence[str], max_size: int, missing: Missing)
     return pl.DataFrame(rows).sort(["size", "distinction"], descending=[False, True])
 
 
-def _facts(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, Any]:
+def _facts(data: Microdata, keys: Sequence[str], missing: engine.Missing) -> dict[str, Any]:
     """Describe one set of keys by its class sizes."""
     spectrum = engine.size_spectrum(data, keys, missing)
     records, classes = int(spectrum["records"].sum()), int(spectrum["classes"].sum())

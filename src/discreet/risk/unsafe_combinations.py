@@ -6,7 +6,7 @@ in each: the check of low-dimensional combinations that precedes recoding and lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,21 +16,13 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import Figure, OfFile, measure
-from discreet.core.charts import Bars, finite, rows_of
+from discreet.core.charts import Bars, finite, part_shown, row_bars, rows_of
 from discreet.core.constraints import AtLeast, ColumnNames
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
 from discreet.engine import Missing
-from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.microdata import Microdata
-from discreet.risk.equivalence_classes import (
-    GAPS_COUNT,
-    company_figures,
-    company_parameters,
-    heads_of,
-    nobody_knows,
-)
+from discreet.risk.equivalence_classes import GAPS_COUNT, EquivalenceClasses
 from discreet.risk.k_anonymity import key_caveats
 from discreet.risk.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
 
@@ -45,22 +37,14 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
         return
     rows = sorted(rows, key=lambda row: (-row["unsafe_combinations"], str(row["keys"])))
     kept = rows[:_MOST_SETS]
-    more = f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
     threshold = found.figures.get("threshold")
     few = f"fewer than {shown(threshold)}" if finite(threshold) else "too few"
-    yield Bars(
-        title=f"Sets of keys with the most rare combinations{more}",
-        labels=tuple(str(row["keys"]) for row in kept),
-        values=tuple(float(row["unsafe_combinations"]) for row in kept),
-        axis=f"Number of combinations of values that {few} records share",
-        at_risk=(False,) * len(kept),
-        horizontal=True,
-        as_share=False,
-    )
+    title = f"Sets of keys with the most rare combinations{part_shown(kept, rows)}"
+    axis = f"Number of combinations of values that {few} records share"
+    yield row_bars(title, kept, "keys", "unsafe_combinations", axis, as_share=False)
 
 
 @measure(
-    room="risk",
     work="class-wise",
     question="Which few keys taken together are too rare?",
     headline="of the records have a rare combination",
@@ -88,7 +72,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     pictures=_pictures,
     tells=("counted_in",),
 )
-@checked
 def unsafe_combinations(
     data: Microdata,
     *,
@@ -160,27 +143,26 @@ def unsafe_combinations(
     >>> found.detail["sets"].select("keys", "unsafe_combinations").row(0)
     ('sex, job', 1)
     """
-    keys = engine.resolve_keys(data, keys)
+    classes = EquivalenceClasses.of(data, keys, missing)
+    keys = classes.keys
     max_size = checked_size(max_size, len(keys))
     caveats = key_caveats(data, keys)
     coded = coded_keys(data, keys, missing)
     found = _survey(coded, keys, max_size, threshold, listed=show_values, progress=progress)
-    records, heads = int(coded.records.sum()), heads_of(data)
+    records, heads = int(coded.records.sum()), classes.heads
     unsafe = int(coded.records[found.hits > 0].sum())
     sets = found.sets
     worst = sets.row(0, named=True)
-    unsafe_combinations, unsafe_sets = (
-        int(sets["unsafe_combinations"].sum()),
-        int((sets["unsafe_combinations"] > 0).sum()),
-    )
-    tables: dict[str, Callable[[], Any]] = {
-        "sets": lambda: engine.like(data, sets),
-        "sizes": lambda: engine.like(data, _sizes(sets)),
-        "variables": lambda: engine.like(data, _variables(found, coded, keys)),
+    unsafe_combinations = int(sets["unsafe_combinations"].sum())
+    unsafe_sets = int((sets["unsafe_combinations"] > 0).sum())
+    tables: dict[str, Any] = {
+        "sets": sets,
+        "sizes": lambda: _sizes(sets),
+        "variables": lambda: _variables(found, coded, keys),
         "records": lambda: engine.carry_back(data, keys, missing, _by_row(found, coded)),
     }
     if show_values:
-        tables["combinations"] = lambda: engine.like(data, _listing(found, coded, keys))
+        tables["combinations"] = lambda: _listing(found, coded, keys)
     reason = (
         f"; the worst set is {worst['keys']} with {worst['unsafe_combinations']:,}"
         if worst["unsafe_combinations"]
@@ -200,13 +182,13 @@ def unsafe_combinations(
             "threshold": threshold,
             "max_size": max_size,
             "records": records,
-            **company_figures(data, keys, missing),
+            **classes.figures,
         },
         meaning=(
             f"{unsafe:,} of {records:,} {heads.many} ({percent(unsafe / records)}) have a combination of at most "
             f"{max_size} key values that fewer than {threshold} {heads.many} share; there are "
             f"{unsafe_combinations:,} such combinations in {unsafe_sets:,} of "
-            f"{sets.height:,} sets of keys{reason}.{nobody_knows(data, keys)}"
+            f"{sets.height:,} sets of keys{reason}.{classes.not_counted}"
         ),
         caveats=[
             *caveats,
@@ -220,9 +202,9 @@ def unsafe_combinations(
             "max_size": max_size,
             "threshold": threshold,
             "missing": missing,
-            **company_parameters(data),
+            **classes.parameters,
         },
-        detail=Detail(**tables),
+        detail=engine.tables_like(data, **tables),
     )
 
 
@@ -292,10 +274,10 @@ def _counted(coded: CodedKeys, chosen: KeySet, *, wild: bool) -> tuple[Integers,
     table = by.group_by(names, maintain_order=True).agg(pl.col("records").sum(), pl.col("row"))
     lengths = table["row"].list.len().to_numpy()
     if coded.holders is None:
-        sizes = neighborhood_sizes(table.drop("row"), names).to_numpy()
+        sizes = engine.neighborhood_sizes(table.drop("row"), names).to_numpy()
     else:
         who = coded.table.select(names)[coded.holders[0]].with_columns(u=coded.holders[1])
-        sizes = neighborhood_units(table.select(names), who, names).to_numpy()
+        sizes = engine.neighborhood_units(table.select(names), who, names).to_numpy()
     # Of whom nothing is known on these keys has no combination of its own, safe or unsafe.
     unknown = table.select(pl.all_horizontal(pl.col(names).is_null())).to_series().to_numpy()
     sizes = np.where(unknown, np.iinfo(np.int64).max, sizes)

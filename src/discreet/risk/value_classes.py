@@ -6,7 +6,7 @@ files use the same classes, and the figures depend on how fine they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -17,8 +17,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.constraints import AtLeast
 from discreet.core.errors import ColumnError, ParameterError
-from discreet.engine.attribution_counts import Grouping, JointCounts
-from discreet.engine.comparable import as_text, distinct_values, must_be_released
+from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
 
 Strategy = Literal["equal_frequency", "equal_length"]
@@ -60,13 +59,13 @@ class Classes:
             pl.when(pl.Series(missing))
             .then(None)
             .when(pl.Series(alone))
-            .then(as_text(numbers))
+            .then(engine.as_text(numbers))
             .otherwise(classes)
         ).to_series()
         return classes, missing | alone | (position != _OUTSIDE)
 
     def _labelled(self, values: pl.Series, column: str) -> pl.Series:
-        text = as_text(values)
+        text = engine.as_text(values)
         known = pl.Series(list(self.labels.values()))
         mapped = text.replace_strict(dict(self.labels), default=None, return_dtype=pl.String)
         named = pl.select(
@@ -112,28 +111,22 @@ def edges_of(values: Floats, count: int, strategy: Strategy) -> tuple[float, ...
     return tuple(float(x) for x in (edges if len(edges) > 1 else np.repeat(edges, 2)))
 
 
-def classes_for(
-    column: str,
-    spec: Spec,
-    original: Microdata,
-    releases: Sequence[Microdata],
-    *,
-    strategy: Strategy,
-    source: Source,
+def _classes_for(
+    column: str, spec: Spec, files: tuple[Microdata, list[Microdata]], strategy: Strategy, source: Source
 ) -> tuple[Classes, list[str]]:
     """Turn what a user asks for (a number, edges or a map of labels) into the classes of a column."""
     if isinstance(spec, Mapping):
         if not spec:
             raise ParameterError(f"The map of labels for '{column}' is empty.")
-        texts = [_value_text(value) for value in spec]
+        texts = [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in spec]
         return Classes(labels=dict(zip(texts, map(str, spec.values()), strict=True))), []
     if isinstance(spec, int) and not isinstance(spec, bool):
-        edges = edges_of(source_values(column, original, releases, source), spec, strategy)
+        edges = edges_of(source_values(column, *files, source), spec, strategy)
         found = len(edges) - 1
         note = f"'{column}' fell into {found} intervals instead of {spec}: many of its values are equal."
         return Classes(edges=edges), [note] if found < spec else []
     edges = _given_edges(column, spec)
-    shown = source_values(column, original, releases, "released")
+    shown = source_values(column, *files, "released")
     if (interval_of(shown, edges) == _OUTSIDE).any():
         raise ParameterError(
             f"The intervals given for '{column}' do not cover all its released values. Widen the first or the last."
@@ -184,7 +177,7 @@ def source_values(column: str, original: Microdata, releases: Sequence[Microdata
     files = {"original": [original], "released": list(releases), "pooled": [original, *releases]}[source]
     parts = []
     for data in files:
-        must_be_released(data, [column], "column")
+        engine.must_be_released(data, [column], "column")
         values = engine.collect(data, [column])[column]
         numbers = values.cast(pl.Float64, strict=False)
         if values.dtype == pl.Boolean or (numbers.is_null() & values.is_not_null()).any():
@@ -200,18 +193,18 @@ def source_values(column: str, original: Microdata, releases: Sequence[Microdata
 
 
 def coarsened(
-    joint: JointCounts,
+    joint: engine.JointCounts,
     keys: Sequence[str],
     targets: Sequence[str],
     classes: Mapping[str, Classes],
-) -> tuple[JointCounts, Integers]:
+) -> tuple[engine.JointCounts, Integers]:
     """Put the cells of two files into the classes of their columns; also say where each cell went."""
     return joint.regrouped(
         _put(joint.class_labels, "k", keys, classes), _put(joint.value_labels, "s", targets, classes)
     )
 
 
-def overlapping(joint: JointCounts, keys: Sequence[str]) -> JointCounts:
+def overlapping(joint: engine.JointCounts, keys: Sequence[str]) -> engine.JointCounts:
     """Refuse keys that are coded differently in the two files: they would wrongly give "no match".
 
     Decimal numbers may well differ everywhere without being coded differently; they get a note.
@@ -241,10 +234,10 @@ def overlapping(joint: JointCounts, keys: Sequence[str]) -> JointCounts:
 
 def _put(
     labels: pl.DataFrame, letter: str, columns: Sequence[str], classes: Mapping[str, Classes]
-) -> Grouping:
+) -> engine.Grouping:
     named = [(f"{letter}{i}", column) for i, column in enumerate(columns)]
     if not any(column in classes for column in columns):
-        return Grouping.none(labels)
+        return engine.Grouping.none(labels)
     inside = np.ones(labels.height, dtype=bool)
     combined = np.zeros(labels.height, dtype=np.int64)
     new: dict[str, pl.Series] = {}
@@ -257,7 +250,7 @@ def _put(
         combined = np.unique(combined * len(values) + codes, return_inverse=True)[1]
         new[name] = series
     _, first, position = np.unique(combined, return_index=True, return_inverse=True)
-    return Grouping(position.astype(np.int64), pl.DataFrame(new)[first], inside[first])
+    return engine.Grouping(position.astype(np.int64), pl.DataFrame(new)[first], inside[first])
 
 
 def _given_edges(column: str, spec: Any) -> tuple[float, ...]:
@@ -273,11 +266,6 @@ def _given_edges(column: str, spec: Any) -> tuple[float, ...]:
             "overlapping intervals would put one value into two classes."
         )
     return edges
-
-
-def _value_text(value: Any) -> str:
-    text: Callable[[Any], str] = str
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else text(value)
 
 
 def classes_of_columns(
@@ -297,14 +285,7 @@ def classes_of_columns(
         if column not in (*keys, *columns):
             raise ParameterError(f"intervals names '{column}', which is neither a key nor sensitive here.")
         source: Source = edges_from or ("pooled" if column in keys else "released")
-        found = classes_for(
-            column,
-            spec,
-            original,
-            copies or [original],
-            strategy=strategy,
-            source=source,
-        )
-        classes[column] = found[0]
-        notes += found[1]
+        files = original, copies or [original]
+        classes[column], said = _classes_for(column, spec, files, strategy, source)
+        notes += said
     return classes, notes

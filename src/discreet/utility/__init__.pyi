@@ -7,7 +7,6 @@ from discreet.utility.combining_rules import combine as combine
 from discreet.utility.density_overlap import densities as densities
 from discreet.utility.dependence_change import dependence as dependence
 from discreet.utility.detection import detection as detection
-from discreet.utility.estimator_quality import estimator_quality as estimator_quality
 from discreet.utility.fit_comparison import compare_fits as compare_fits
 from discreet.utility.fit_comparison import compare_model as compare_model
 from discreet.utility.interval_overlap import ellipsoid_overlap as ellipsoid_overlap
@@ -20,6 +19,7 @@ from discreet.utility.known_population import population_tables as population_ta
 from discreet.utility.known_population import table_accuracy as table_accuracy
 from discreet.utility.loss_of_information import information_loss as information_loss
 from discreet.utility.margin_change import margins as margins
+from discreet.utility.measure_agreement import estimator_quality as estimator_quality
 from discreet.utility.measure_agreement import improvement_factor as improvement_factor
 from discreet.utility.measure_agreement import stands_in as stands_in
 from discreet.utility.model_fits import ModelFit as ModelFit

@@ -22,8 +22,6 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.randomness import KeyedDraws
-from discreet.engine.grouping import brought_to, physical
-from discreet.engine.shared_tables import CodedFile, SharedTables
 from discreet.microdata import Microdata
 from discreet.numerics.mutual_information import count_entropy
 
@@ -98,7 +96,7 @@ SAMPLED = 200_000
 
 
 def counted_relations(
-    file: CodedFile,
+    file: engine.CodedFile,
     numbers: Sequence[str],
     words: Sequence[str],
     *,
@@ -123,7 +121,7 @@ def counted_relations(
     dates = [name for name in numbers if name not in plain]
     sample = _sample(file, [*numbers, *(words if dates else [])])
     table = pl.DataFrame(
-        {name: physical(brought_to(sample[name], file.groups[name].dtype)) for name in numbers}
+        {name: engine.physical(engine.brought_to(sample[name], file.groups[name].dtype)) for name in numbers}
     ).fill_nan(None)
     mass = None if weight is None else sample[weight].cast(pl.Float64)
     ranked = correlations(table, numbers, mass, ranked=True)
@@ -160,7 +158,7 @@ def counted_relations(
     return found
 
 
-def sampled_in_words(shared: SharedTables, kept: Sequence[str]) -> list[str]:
+def sampled_in_words(shared: engine.SharedTables, kept: Sequence[str]) -> list[str]:
     """Say which relations come from a sample, how large it is and by how much they are off."""
     numbers = [name for name in kept if shared.groups[name].kind == "number"]
     said = []
@@ -180,7 +178,7 @@ def sampled_in_words(shared: SharedTables, kept: Sequence[str]) -> list[str]:
     return said
 
 
-def _sample(file: CodedFile, columns: Sequence[str]) -> pl.DataFrame:
+def _sample(file: engine.CodedFile, columns: Sequence[str]) -> pl.DataFrame:
     wanted = list(dict.fromkeys([*columns, *([file.weight] if file.weight else [])]))
     rows = engine.overview(file.data, ()).rows
     data = Microdata(file.data.wrapped.select(wanted).to_native())
@@ -219,6 +217,23 @@ class Moments:
         with np.errstate(invalid="ignore", divide="ignore"):
             found: Floats = self.covariance / np.outer(spread, spread)
         return np.where(np.isfinite(found), found, np.nan)
+
+    def beside(self, after: Moments, level: float) -> dict[str, dict[str, Any]]:
+        """Put the mean (with its interval) and the spread of each column beside those of the release."""
+        low, high = self.interval(level)
+        rows: dict[str, dict[str, Any]] = {}
+        for i, name in enumerate(self.names):
+            rows[name] = {
+                "mean_before": self.means[i],
+                "mean_after": after.means[i],
+                "mean_low": low[i],
+                "mean_high": high[i],
+                "sd_before": np.sqrt(self.variances[i]),
+                "sd_after": np.sqrt(after.variances[i]),
+            }
+            if np.isfinite(low[i]) and np.isfinite(after.means[i]):
+                rows[name]["mean_inside"] = bool(low[i] <= after.means[i] <= high[i])
+        return rows
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Give the confidence interval of each mean, by the normal approximation."""

@@ -20,7 +20,6 @@ from discreet import engine
 from discreet.core.arrays import Floats, Words
 from discreet.core.randomness import KeyedDraws
 from discreet.core.wording import percent
-from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 
 
@@ -145,13 +144,13 @@ def sample_pair(
     ours, theirs = fine or (
         _tallied(data, column, weight) for data, weight in zip(files, weights, strict=True)
     )
-    kind, dtype, notes = compared_as(column, ours["s"], theirs["s"], category=category)
+    kind, dtype, notes = engine.compared_as(column, ours["s"], theirs["s"], category=category)
     if fine:
         notes = (*notes, _IN_INTERVALS.format(column=column, count=INTERVALS, off=percent(1 / INTERVALS)))
     temporal = dtype not in (pl.Float64, pl.String)
-    parts = [table.with_columns(s=brought_to(table["s"], dtype)) for table in (ours, theirs)]
+    parts = [table.with_columns(s=engine.brought_to(table["s"], dtype)) for table in (ours, theirs)]
     if kind == "number":
-        known, other = (_sample(physical(table["s"]), table) for table in parts)
+        known, other = (_sample(engine.physical(table["s"]), table) for table in parts)
         return SamplePair(column, kind, known, other, temporal=temporal, notes=notes)
     levels = sorted({level for table in parts for level in table["s"].to_list() if level is not None})
     place = dict(zip(levels, range(len(levels)), strict=True))
@@ -168,7 +167,7 @@ def _tallied(data: Microdata, column: str, weight: str | None) -> pl.DataFrame:
     A query engine, and any column of words, hands over distinct values; numbers in memory are cheaper taken one by one.
     """
     rows = engine.scan(data, {"s": column, **({"w": weight} if weight else {})})
-    if isinstance(data.wrapped, nw.DataFrame) and not _is_text(data.schema[column]):
+    if isinstance(data.wrapped, nw.DataFrame) and not isinstance(data.schema[column], _TEXTS):
         table = engine.collect(rows)
         mass = pl.col("w").cast(pl.Float64) if weight else pl.lit(1.0)
         return table.with_columns(records=pl.lit(1.0), mass=mass, squares=mass * mass)
@@ -180,10 +179,6 @@ def _tallied(data: Microdata, column: str, weight: str | None) -> pl.DataFrame:
     if not weight:
         table = table.with_columns(mass=pl.col("records"), squares=pl.col("records"))
     return table
-
-
-def _is_text(dtype: Any) -> bool:
-    return isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Boolean | nw.Object)
 
 
 def _sample(values: Any, table: pl.DataFrame) -> Sample:
@@ -205,6 +200,7 @@ def _sample(values: Any, table: pl.DataFrame) -> Sample:
 
 
 _SUMS = ("records", "mass", "squares")
+_TEXTS = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object)
 _IN_INTERVALS = (
     "'{column}' has too many different numbers to list, so that all records were counted in about {count:,} intervals "
     "of it: its distances are off by up to about {off}."
@@ -343,12 +339,7 @@ def quantiles_table(pairs: Sequence[SamplePair], level: float, at: Floats) -> pl
         held = {"level": at, "original": before, "released": after, "low": low, "high": high}
         inside = (after >= low) & (after <= high)
         parts.append(pl.DataFrame({"column": [pair.column] * len(at), **held, "inside": inside}))
-    names = dict.fromkeys(("level", "original", "released", "low", "high"), pl.Float64)
-    return (
-        pl.concat(parts)
-        if parts
-        else pl.DataFrame(schema={"column": pl.String, **names, "inside": pl.Boolean})
-    )
+    return stacked(parts, "level", "original", "released", "low", "high", inside=pl.Boolean)
 
 
 def levels_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
@@ -436,7 +427,7 @@ def bin_edges(values: Floats) -> Floats:
     return np.linspace(low, high if high > low else low + 1, _BARS + 1)
 
 
-def stacked(parts: Sequence[pl.DataFrame], *numbers: str) -> pl.DataFrame:
+def stacked(parts: Sequence[pl.DataFrame], *numbers: str, **others: Any) -> pl.DataFrame:
     """Stack the tables of several columns; none of them is an empty table."""
-    schema = {"column": pl.String, **dict.fromkeys(numbers, pl.Float64)}
+    schema = {"column": pl.String, **dict.fromkeys(numbers, pl.Float64), **others}
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)

@@ -25,7 +25,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.errors import ColumnError
-from discreet.engine.comparable import as_text, distinct_values, plain_text
+from discreet.engine.comparable import distinct_values
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.numerics import loss
@@ -91,8 +91,8 @@ def comparable_kind(
             if ours.dtype != theirs.dtype and pl.Time not in (ours.dtype, theirs.dtype):
                 ours, theirs = ours.cast(pl.Datetime("us")), theirs.cast(pl.Datetime("us"))
             return "number", _numbers(ours), _numbers(theirs)
-        return "bands", _numbers(ours), as_text(plain_text(theirs))
-    return "category", as_text(plain_text(ours)), as_text(plain_text(theirs))
+        return "bands", _numbers(ours), engine.as_text(engine.plain_text(theirs))
+    return "category", engine.as_text(engine.plain_text(ours)), engine.as_text(engine.plain_text(theirs))
 
 
 def linked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, gone: Flags, same: Flags) -> float:
@@ -237,15 +237,10 @@ def recoded_loss(own: pl.DataFrame, pairs: pl.DataFrame) -> float:
     reach = reach + orphans * new.to_numpy()
     covered = (reach - own_count * fits) / np.maximum(n - own_count, 1.0)
     # One record alone does not show that a value is usually told as another one: it may have been swapped.
-    changed = (pairs["x"] != pairs["y"]).to_numpy() & ~new.to_numpy() & _swapped(pairs)
+    grouped = pairs["x"].n_unique() == pairs.height and pairs["y"].n_unique() < pairs.height
+    changed = (pairs["x"] != pairs["y"]).to_numpy() & ~new.to_numpy() & (not grouped)
     trusted = np.where(changed, fits * (count - 1) / count, fits)
     return float((count * (trusted * covered + 1 - trusted)).sum())
-
-
-def _swapped(pairs: pl.DataFrame) -> bool:
-    """Tell values that were exchanged among themselves from values that were grouped."""
-    grouped = pairs["x"].n_unique() == pairs.height and pairs["y"].n_unique() < pairs.height
-    return not grouped
 
 
 def _apart(x: pl.Series, y: pl.Series, *, labels_are_new: bool) -> float:
@@ -383,7 +378,7 @@ def cell_losses(
 
 
 def _codes(values: pl.Series, *, gaps: bool = False) -> Integers:
-    codes = distinct_values(plain_text(values))[1]
+    codes = distinct_values(engine.plain_text(values))[1]
     return np.where(values.is_null().to_numpy(), -1, codes) if gaps else codes
 
 
@@ -403,11 +398,13 @@ def _seen_shares(values: Integers, labels: Integers) -> Floats:
 
 def _levels(files: LinkedFiles, key: str, hierarchy: Hierarchy) -> Floats:
     """Find for each record the lowest level at which its value has the released label; NaN where there is none."""
-    pairs = pl.DataFrame({"x": files.original[key], "y": as_text(plain_text(files.released[key]))})
+    pairs = pl.DataFrame(
+        {"x": files.original[key], "y": engine.as_text(engine.plain_text(files.released[key]))}
+    )
     distinct = pairs.unique()
     level = pl.Series(np.full(distinct.height, np.nan))
     for step in reversed(range(hierarchy.height + 1)):
-        label = as_text(plain_text(hierarchy.generalize(distinct["x"], step)))
+        label = engine.as_text(engine.plain_text(hierarchy.generalize(distinct["x"], step)))
         level = pl.select(pl.when(label.eq(distinct["y"])).then(float(step)).otherwise(level)).to_series()
     found = pairs.join(
         distinct.with_columns(level=level), on=["x", "y"], how="left", nulls_equal=True, maintain_order="left"

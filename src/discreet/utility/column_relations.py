@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
@@ -18,7 +19,6 @@ from discreet.core.citations import FRANCIS_2024, SNOKE_2018
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
@@ -26,9 +26,7 @@ from discreet.utility.table_codes import Released, as_numbers
 
 
 @measure(
-    room="utility",
     title="Rank correlations",
-    question="Do columns still rise and fall together?",
     headline="median change of a rank correlation (Kendall)",
     chapter="pairs",
     place=40,
@@ -45,7 +43,6 @@ from discreet.utility.table_codes import Released, as_numbers
     },
     of_release=OfReleaseStudy(3),
 )
-@checked
 def rank_correlations(
     original: Microdata, released: Any, *, columns: ColumnName | ColumnNames | None = None
 ) -> Measure:
@@ -101,11 +98,9 @@ def rank_correlations(
 
 def tau(one: Floats, other: Floats) -> float:
     """Return Kendall's tau-b; 0 where a column does not vary."""
-    from scipy.stats import kendalltau
-
     if len(one) < 2 or not np.ptp(one) or not np.ptp(other):
         return 0.0
-    return float(kendalltau(one, other).statistic)
+    return float(scipy.stats.kendalltau(one, other).statistic)
 
 
 # Does a line through two columns still rise as steeply, in every group of people?
@@ -117,7 +112,6 @@ def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="Slopes by group",
     question="Does a line through two columns rise as steeply in every group?",
     headline="mean change of a slope",
@@ -133,7 +127,6 @@ def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(9, _of_named_columns),
 )
-@checked
 def subgroup_slopes(
     original: Microdata, released: Any, *, y: ColumnName, x: ColumnName, by: ColumnName | None = None
 ) -> Measure:
@@ -207,9 +200,7 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
 
 # Do the records lie in the same directions? Principal components of the original, and both files seen along them.
 @measure(
-    room="utility",
     title="Principal components",
-    question="Do the records spread in the same directions?",
     headline="mean distance along the main components (KS)",
     chapter="joint",
     place=41,
@@ -223,7 +214,6 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
     },
     of_release=OfReleaseStudy(6, shapes=("file",)),
 )
-@checked
 def shared_components(
     original: Microdata,
     released: Any,
@@ -270,10 +260,10 @@ def shared_components(
     real, made = (real - mean) / deviation, (made - mean) / deviation
     values, directions = np.linalg.eigh(np.cov(real, rowvar=False))
     chosen = np.argsort(values)[::-1][:components]
-    from scipy.stats import ks_2samp
-
     distances = [
-        float(ks_2samp(real @ directions[:, at], made @ directions[:, at], method="asymp").statistic)
+        float(
+            scipy.stats.ks_2samp(real @ directions[:, at], made @ directions[:, at], method="asymp").statistic
+        )
         for at in chosen
     ]
     shares = values[chosen] / values.sum()
@@ -304,9 +294,7 @@ def shared_components(
 
 
 @measure(
-    room="utility",
     title="Propensity by table",
-    question="Can a small tree tell released records from real ones, table by table?",
     headline="mean squared propensity difference, mean over tables",
     chapter="joint",
     place=42,
@@ -320,7 +308,6 @@ def shared_components(
     },
     of_release=OfReleaseStudy(4),
 )
-@checked
 def table_propensity(
     original: Microdata,
     released: Any,

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.errors import ParameterError
 from discreet.core.progress import track
-from discreet.engine.shared_tables import SharedTables, Table
+from discreet.engine.shared_tables import Table
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import names_checked
 from discreet.utility.associations import cramers_v
@@ -43,7 +44,7 @@ class ComparedTables:
 
     def __init__(
         self,
-        shared: SharedTables,
+        shared: engine.SharedTables,
         tables: Sequence[Table],
         *,
         k_syn: bool | float,
@@ -163,7 +164,7 @@ def by_column(whole: pl.DataFrame, tables: Sequence[Table]) -> pl.DataFrame:
     )
 
 
-def groups_of(shared: SharedTables) -> pl.DataFrame:
+def groups_of(shared: engine.SharedTables) -> pl.DataFrame:
     """List the groups of every column."""
     return pl.DataFrame(
         [
@@ -189,7 +190,7 @@ def shown_first(one: ComparedTables, whole: pl.DataFrame) -> list[Table]:
 
 
 def wanted_tables(
-    shared: SharedTables,
+    shared: engine.SharedTables,
     ways: Sequence[int],
     by: Sequence[str],
     synthesized: str | Sequence[str] | None,

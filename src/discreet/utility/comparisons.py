@@ -80,16 +80,16 @@ class Comparisons:
     @cached_property
     def before(self) -> Moments:
         """Moments of the original."""
-        names = self.numeric
-        table = pl.DataFrame({name: self.pairs[name][1] for name in names})
-        return moments(table, names, self.weights[0], divisor=self.divisor)
+        return self._moments(0)
 
     @cached_property
     def after(self) -> Moments:
         """Moments of the release."""
-        names = self.numeric
-        table = pl.DataFrame({name: self.pairs[name][2] for name in names})
-        return moments(table, names, self.weights[1], divisor=self.divisor)
+        return self._moments(1)
+
+    def _moments(self, side: int) -> Moments:
+        table = pl.DataFrame({name: self.pairs[name][1 + side] for name in self.numeric})
+        return moments(table, self.numeric, self.weights[side], divisor=self.divisor)
 
     @cached_property
     def changed(self) -> dict[str, Flags] | None:
@@ -138,8 +138,7 @@ class Comparisons:
 
     def variables(self) -> pl.DataFrame:
         """One row a column."""
-        low, high = self.before.interval(self.level)
-        place = {name: i for i, name in enumerate(self.numeric)}
+        moved = self.before.beside(self.after, self.level)
         distances = {row["column"]: row for row in self.distances().to_dicts()}
         rows = []
         for name, loss in self.losses.items():
@@ -155,18 +154,8 @@ class Comparisons:
             if self.changed is not None and name in self.changed:
                 row["changed"] = int(self.changed[name].sum())
                 row["share_changed"] = row["changed"] / max(1, self.files.records - self.files.removed)
-            if name in place:
-                i = place[name]
-                row |= self.paired.get(name, {})
-                row |= {"mean_before": self.before.means[i], "mean_after": self.after.means[i]}
-                row |= {"mean_low": low[i], "mean_high": high[i]}
-                if np.isfinite(low[i]) and np.isfinite(self.after.means[i]):
-                    row["mean_inside"] = bool(low[i] <= self.after.means[i] <= high[i])
-                row |= {
-                    "sd_before": np.sqrt(self.before.variances[i]),
-                    "sd_after": np.sqrt(self.after.variances[i]),
-                }
-                row["ks"] = self._ks(name)
+            if name in moved:
+                row |= {**self.paired.get(name, {}), **moved[name], "ks": self._ks(name)}
             rows.append(row)
         return pl.DataFrame(rows, schema=_VARIABLES).fill_nan(None)
 
@@ -299,7 +288,7 @@ class Comparisons:
 
 def summed_errors(paired: Mapping[str, Mapping[str, float | None]]) -> dict[str, float | None]:
     """Sum IL1 and IL1s over columns; IL1s of a cell is their mean."""
-    how: dict[str, Callable[[Any], Any]] = {"il1": sum, "il1s": sum, "il1s_per_cell": np.mean}
+    how: Mapping[str, Callable[[Any], Any]] = {"il1": sum, "il1s": sum, "il1s_per_cell": np.mean}
     known = {name: [each[name] for each in paired.values() if each[name] is not None] for name in how}
     return {name: float(how[name](known[name])) if known[name] else None for name in how}
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
@@ -59,7 +59,8 @@ def over_all_records(
     original, released = files
     columns = {
         name: ComparedColumn.of(place, name, sample, asked["categorical"])
-        for place, name in _kept(asked, released)
+        for place, name in enumerate(asked["columns"])
+        if name in released.schema
     }
     rows, many = _linked(original, released, columns, asked)
     if rows is None:
@@ -85,10 +86,6 @@ def over_all_records(
     return _Counted(found, original, released, columns, many, sums, known, tables, seen - listed).measure(
         settings
     )
-
-
-def _kept(asked: Mapping[str, Any], released: Microdata) -> list[tuple[int, str]]:
-    return [(place, name) for place, name in enumerate(asked["columns"]) if name in released.schema]
 
 
 def _linked(
@@ -246,11 +243,12 @@ class _Counted:
                 **asked,
                 "counted": {"records": self.records, "off": self._off, "sampled": self.from_sample},
             },
-            detail=Detail(
-                variables=lambda: engine.like(self.original, self._variables(before, after, paired)),
-                correlations=lambda: engine.like(self.original, pairs_table(before, after)),
+            detail=engine.tables_like(
+                self.original,
+                variables=lambda: self._variables(before, after, paired),
+                correlations=lambda: pairs_table(before, after),
                 **{
-                    name: (lambda of=name: self.sample.detail[of])
+                    name: partial(self.sample.detail.__getitem__, name)
                     for name in ("distances", "tables", "histograms", "quantiles")
                 },
             ),
@@ -308,8 +306,7 @@ class _Counted:
     def _variables(
         self, before: Moments, after: Moments, paired: Mapping[str, Mapping[str, float | None]]
     ) -> pl.DataFrame:
-        low, high = before.interval(self.sample.parameters["level"])
-        place = {name: at for at, name in enumerate(self.numeric)}
+        moved = before.beside(after, self.sample.parameters["level"])
         told = pl.DataFrame(self.sample.detail["variables"])
         rows = []
         for name in told["column"]:
@@ -319,14 +316,8 @@ class _Counted:
                 row["changed"] = int(self.sums[f"changed {name}"])
                 row["share_changed"] = row["changed"] / max(1, self.records - self.removed)
                 row["suppressed"] = int(self.sums[f"suppressed {name}"])
-            if name in place:
-                at = place[name]
-                row |= paired[name]
-                row |= {"mean_before": before.means[at], "mean_after": after.means[at]}
-                row |= {"mean_low": low[at], "mean_high": high[at]}
-                row |= {"sd_before": np.sqrt(before.variances[at]), "sd_after": np.sqrt(after.variances[at])}
-                if np.isfinite(low[at]) and np.isfinite(after.means[at]):
-                    row["mean_inside"] = bool(low[at] <= after.means[at] <= high[at])
+            if name in moved:
+                row |= {**paired[name], **moved[name]}
             rows.append(row)
         return pl.DataFrame(rows, schema=told.schema).fill_nan(None)
 

@@ -16,9 +16,8 @@ from discreet.core.charts import Chart, Contours, Layer, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
-from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, weights_of
 
@@ -84,11 +83,7 @@ def densities(
     columns: ColumnNames,
     *,
     grid: Annotated[int, AtLeast(5)] = 50,
-    levels: Annotated[Sequence[_Level], HoldsValues(), Entries()] = (
-        0.5,
-        0.8,
-        0.95,
-    ),
+    levels: Annotated[Sequence[_Level], HoldsValues(), Entries()] = (0.5, 0.8, 0.95),
     bandwidth: Annotated[tuple[float, float], Public()] | None = None,
     weight: ColumnName | None = None,
 ) -> Measure:
@@ -206,9 +201,7 @@ def densities(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(
-            grid=lambda: engine.like(original, points), levels=lambda: engine.like(original, contours)
-        ),
+        detail=engine.tables_like(original, grid=points, levels=contours),
     )
 
 
@@ -278,7 +271,7 @@ def _samples(
 ) -> list[tuple[Floats, Floats]]:
     wanted = [[*columns, *([weight] if weight and weight not in columns else [])] for weight in weights]
     frames = [engine.collect(data, names) for data, names in zip((original, released), wanted, strict=True)]
-    kinds = [compared_as(name, frames[0][name], frames[1][name]) for name in columns]
+    kinds = [engine.compared_as(name, frames[0][name], frames[1][name]) for name in columns]
     for name, (kind, _, _) in zip(columns, kinds, strict=True):
         if kind != "number":
             raise ColumnError(
@@ -288,7 +281,7 @@ def _samples(
     for frame, weight, what in zip(frames, weights, ("original", "release"), strict=True):
         points = np.column_stack(
             [
-                physical(brought_to(frame[name], dtype))
+                engine.physical(engine.brought_to(frame[name], dtype))
                 for name, (_, dtype, _) in zip(columns, kinds, strict=True)
             ]
         )

@@ -17,21 +17,12 @@ from discreet.core.charts import Chart, Dots, Grid, Row, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine.grouping import Cutting, brought_to, physical
-from discreet.engine.shared_tables import SharedTables, shared_tables
+from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.utility.associations import (
-    correlation_ratios,
-    correlations,
-    counted_relations,
-    cramers_v,
-    sampled_in_words,
-    theils_u,
-)
+from discreet.utility import associations
 from discreet.utility.margin_change import columns_with_new_gaps
 
 Correlation = Literal["pearson", "spearman"]
@@ -133,7 +124,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Relations between columns",
     question="Are relations between two columns as strong as they were?",
@@ -188,7 +178,6 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
     ),
     synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
 )
-@checked
 def dependence(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -261,11 +250,13 @@ def dependence(
     found = []
     for copy in copies:
         weights, said = weights_of(original, copy, weight)
-        shared = shared_tables(original, copy, compared.names, Cutting(), categorical=coded, weights=weights)
+        shared = shared_tables(
+            original, copy, compared.names, engine.Cutting(), categorical=coded, weights=weights
+        )
         kept, left_out = _kept(shared, max_levels)
         gaps = _gaps_added(shared, kept)
         notes |= dict.fromkeys([*said, *left_out, *([_gaps_in_words(gaps)] if gaps else [])])
-        notes |= dict.fromkeys(sampled_in_words(shared, kept))
+        notes |= dict.fromkeys(associations.sampled_in_words(shared, kept))
         found.append(_pairs(shared, kept, correlation, gaps))
     whole = _averaged(found)
     kept = [name for name in compared.names if name in {*whole["column"], *whole["other"]}]
@@ -294,20 +285,19 @@ def dependence(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(
-            pairs=lambda: engine.like(original, pairs),
-            before=lambda: engine.like(original, _matrix(whole, kept, pl.col("before"))),
-            after=lambda: engine.like(original, _matrix(whole, kept, pl.col("after"))),
-            difference=lambda: engine.like(
-                original, _matrix(whole, kept, pl.col("after") - pl.col("before"), diagonal=0.0)
-            ),
-            theils_u=lambda: engine.like(original, _directed(whole)),
-            copies=lambda: engine.like(original, copied),
+        detail=engine.tables_like(
+            original,
+            pairs=pairs,
+            before=lambda: _matrix(whole, kept, pl.col("before")),
+            after=lambda: _matrix(whole, kept, pl.col("after")),
+            difference=lambda: _matrix(whole, kept, pl.col("after") - pl.col("before"), diagonal=0.0),
+            theils_u=lambda: _directed(whole),
+            copies=copied,
         ),
     )
 
 
-def _kept(shared: SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
+def _kept(shared: engine.SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
     kept, many, constant = [], [], []
     for name, groups in shared.groups.items():
         if groups.size < 2:
@@ -328,7 +318,7 @@ def _kept(shared: SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
     return kept, notes
 
 
-def _gaps_added(shared: SharedTables, kept: Sequence[str]) -> frozenset[str]:
+def _gaps_added(shared: engine.SharedTables, kept: Sequence[str]) -> frozenset[str]:
     """Name the categories that have more gaps after than before, beyond chance: there a gap is no value of its own."""
     words = [name for name in kept if shared.groups[name].kind == "category" and shared.groups[name].missing]
     if not words:
@@ -349,7 +339,7 @@ def _gaps_in_words(names: frozenset[str]) -> str:
 
 
 def _pairs(
-    shared: SharedTables, kept: Sequence[str], correlation: Correlation, gaps: frozenset[str]
+    shared: engine.SharedTables, kept: Sequence[str], correlation: Correlation, gaps: frozenset[str]
 ) -> pl.DataFrame:
     """Measure all pairs in both files; where the release added ``gaps``, among the known values."""
     numbers = [name for name in kept if shared.groups[name].kind == "number"]
@@ -359,7 +349,7 @@ def _pairs(
     }
     for side, file in (("before", shared.original), ("after", shared.released)):
         if numbers and file.frame is None and not file.by_rows:
-            told = counted_relations(file, numbers, words, correlation=correlation, gaps=gaps)
+            told = associations.counted_relations(file, numbers, words, correlation=correlation, gaps=gaps)
             for (one, other), found in told.items():
                 row = rows[(one, other) if (one, other) in rows else (other, one)]
                 row |= {"measure": found.pop("measure"), side: found.pop("value")}
@@ -371,12 +361,15 @@ def _pairs(
         if held is None or not numbers:
             continue
         table = pl.DataFrame(
-            {name: physical(brought_to(held[name], shared.groups[name].dtype)) for name in numbers}
+            {
+                name: engine.physical(engine.brought_to(held[name], shared.groups[name].dtype))
+                for name in numbers
+            }
         ).fill_nan(None)
         known = table.select(pl.all().is_not_null()).to_numpy().astype(np.float32)
         both = known.T @ known
         for kind in ("pearson", "spearman"):
-            matrix = correlations(table, numbers, weights, ranked=kind == "spearman")
+            matrix = associations.correlations(table, numbers, weights, ranked=kind == "spearman")
             for (i, a), (j, b) in itertools.combinations(enumerate(numbers), 2):
                 row = rows[a, b]
                 row[f"{kind}_{side}"] = float(matrix[i, j])
@@ -388,7 +381,7 @@ def _pairs(
         for word in words:
             codes, size = shared.groups[word].codes(held[word]), shared.groups[word].size
             there = codes < size - 1 if word in gaps else np.ones(len(codes), dtype=np.bool_)
-            ratios = correlation_ratios(
+            ratios = associations.correlation_ratios(
                 codes[there], size, values[:, there], None if mass is None else mass[there]
             )
             for name, ratio in zip(numbers, ratios, strict=True):
@@ -404,10 +397,10 @@ def _pairs(
                     tuple(slice(0, size - (name in gaps)) for name, size in zip(pair, shape, strict=True))
                 ]
                 at = np.flatnonzero(filled).astype(np.int64)
-                v = cramers_v(at, filled.ravel()[at], filled.shape)
-                u = theils_u(filled) if filled.sum() else (None, None)
+                v = associations.cramers_v(at, filled.ravel()[at], filled.shape)
+                u = associations.theils_u(filled) if filled.sum() else (None, None)
             else:
-                v, u = cramers_v(cells, counts, shape), theils_u(filled)
+                v, u = associations.cramers_v(cells, counts, shape), associations.theils_u(filled)
             rows[pair[0], pair[1]] |= {"measure": "cramers_v", side: v, f"u_{side}": u[0], f"v_{side}": u[1]}
     table = pl.DataFrame(list(rows.values()), schema=_COLUMNS).fill_nan(None)
     return table.with_columns(difference=pl.col("after") - pl.col("before"))

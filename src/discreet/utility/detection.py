@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Integers
@@ -13,9 +14,8 @@ from discreet.core.cards import Figure, OfStudy, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import ParameterError
 from discreet.core.findings import NEAR_COPIES, Caveat
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import compared_columns, copies_of
@@ -32,14 +32,12 @@ _LEARNER: dict[str, Any] = {
 
 
 @measure(
-    room="utility",
     work="whole-file",
     chapter="joint",
     place=4,
     figures={"value": Figure(better=0.5), "auc": Figure(better=0.5, summary=True)},
     study=OfStudy(2),
 )
-@checked
 def detection(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -137,7 +135,9 @@ def detection(
         f"{shown(float(figures['auc_by_chance']))} here.",
         caveats=[*compared.caveats, *_caveats(float(aucs.mean() - by_chance.mean()), sampled, asked)],
         parameters={"folds": folds, "columns": list(compared.names), "most": most, **_LEARNER},
-        detail=Detail(folds=lambda: engine.like(original, _table(scores))),
+        detail=engine.tables_like(
+            original, folds=pl.DataFrame(scores, schema=["copy", "fold", "auc"], orient="row")
+        ),
     )
 
 
@@ -186,12 +186,6 @@ def _folds(
             model.fit(rows[learn][:, known], labels[learn])
             scores.append(float(roc_auc_score(labels[ask], model.predict_proba(rows[ask][:, known])[:, 1])))
         return scores
-
-
-def _table(scores: list[tuple[int, int, float]]) -> Any:
-    import polars as pl
-
-    return pl.DataFrame(scores, schema=["copy", "fold", "auc"], orient="row")
 
 
 def _caveats(excess: float, sampled: bool, asked: int) -> list[str]:

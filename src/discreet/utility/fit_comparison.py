@@ -19,7 +19,8 @@ from discreet.core.findings import Beside, Finding, OfReleases, OfWorst
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent, shown
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
+from discreet.pairs.side_by_side import listed_files
 from discreet.utility.interval_overlap import Agreement, SeSynthetic, Settings
 from discreet.utility.model_fits import Family, ModelFit, fit
 
@@ -172,7 +173,6 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Answers of models",
     question="Would an analyst of the release come to the same conclusions?",
@@ -224,7 +224,6 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
         "rule",
     ),
 )
-@checked
 def compare_model(
     formula: Model | Mapping[str, Model],
     original: Microdata,
@@ -289,12 +288,7 @@ def compare_model(
     >>> found.figures["share_same_conclusion"], found.detail["coefficients"]["term"].to_list()
     (1.0, ['Intercept', 'x'])
     """
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else list(released)
-    if not copies:
-        raise ParameterError("released must be a file or a list of at least one.")
-    for copy in copies:
-        require_microdata(copy, "released")
+    copies = listed_files(released)
     models = dict(formula) if isinstance(formula, Mapping) else {"model": formula}
     if not models:
         raise ParameterError("No model was named. Give a formula, e.g. 'income ~ age + sex'.")
@@ -314,10 +308,7 @@ def compare_model(
         table = pl.concat(tables)
         return table.drop("model") if len(found) == 1 else table.select("model", pl.exclude("model"))
 
-    def summary() -> pl.DataFrame:
-        return pl.DataFrame(
-            [{"model": name, **figure} for name, figure in summaries.items()], infer_schema_length=None
-        )
+    by_model = [{"model": name, **figure} for name, figure in summaries.items()]
 
     return Measure(
         name="compare_model",
@@ -331,9 +322,8 @@ def compare_model(
             "weight": weight or original.roles.weight,
             **_parameters(settings),
         },
-        detail=Detail(
-            coefficients=lambda: engine.like(original, coefficients()),
-            models=lambda: engine.like(original, summary()),
+        detail=engine.tables_like(
+            original, coefficients=coefficients, models=pl.DataFrame(by_model, infer_schema_length=None)
         ),
     )
 

@@ -17,8 +17,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
-from discreet.engine.comparable import as_text, plain_text
-from discreet.engine.precision import Grid, agreed_grid, of_writing, on_grid
+from discreet.engine.precision import Grid
 from discreet.microdata import Microdata
 from discreet.utility.column_loss import Kind, Known, comparable_kind, moved_loss
 from discreet.utility.linked_files import equal_cells
@@ -49,11 +48,13 @@ class ComparedColumn:
         ours, theirs = (engine.collect(data, [name])[name] for data in sample)
         category = name in coded
         kind, x, y = comparable_kind(ours, theirs, category=category)
-        grid = agreed_grid(ours, theirs, "", None)
+        grid = engine.agreed_grid(ours, theirs, "", None)
         pairs = (
             x.drop_nulls()
             if kind == "number"
-            else pl.concat([as_text(plain_text(ours)), as_text(plain_text(theirs))])
+            else pl.concat(
+                [engine.as_text(engine.plain_text(ours)), engine.as_text(engine.plain_text(theirs))]
+            )
         )
         different = pairs.n_unique()
         return cls(
@@ -61,7 +62,7 @@ class ComparedColumn:
             name,
             kind,
             category,
-            grid if grid is not None and of_writing(grid, ours, theirs) else None,
+            grid if grid is not None and engine.of_writing(grid, ours, theirs) else None,
             # Distances from a value of its own are exactly zero where a column does not vary.
             tuple(_first(part) if kind == "number" else 0.0 for part in (x, y)),  # type: ignore[arg-type]
             kind == "number" and ours.dtype.is_numeric() and not category,
@@ -80,13 +81,13 @@ class ComparedColumn:
         if self.kind == "number":
             x, y = (_as_number(part) for part in (ours, theirs))
         else:
-            _, x, y = comparable_kind(ours, as_text(plain_text(theirs)), category=self.category)
+            _, x, y = comparable_kind(ours, engine.as_text(engine.plain_text(theirs)), category=self.category)
         return ours, theirs, x, y
 
     def same(self, ours: pl.Series, theirs: pl.Series) -> Flags:
         """Say which cells are equal, on the grid that the sample agreed on."""
         if self.grid is not None:
-            return equal_cells(on_grid(ours, self.grid), on_grid(theirs, self.grid))
+            return equal_cells(engine.on_grid(ours, self.grid), engine.on_grid(theirs, self.grid))
         return equal_cells(ours, theirs)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import scipy
 
 from discreet.core.arrays import Floats, numbers_of
 from discreet.core.constraints import AtLeast, Share
@@ -123,8 +124,6 @@ def ellipsoid_overlap(
     >>> ellipsoid_overlap([0, 0], [[1, 0], [0, 1]], [0, 0], [[1, 0], [0, 1]])[0] > 0.99
     True
     """
-    from scipy.stats import chi2
-
     b, v = _fit_of(estimates, covariance, "")
     c, w = _fit_of(other_estimates, other_covariance, "other_")
     if len(b) != len(c):
@@ -138,7 +137,7 @@ def ellipsoid_overlap(
     except np.linalg.LinAlgError:
         return float("nan"), float("nan")
     noise = generator(seed, "ellipsoid").standard_normal((draws, len(b)))
-    limit = chi2.ppf(level, len(b))
+    limit = scipy.stats.chi2.ppf(level, len(b))
     shares = []
     for center, root, to, other in ((b, low, c, high), (c, high, b, low)):
         away = np.linalg.solve(other, (center + noise @ root.T - to).T)
@@ -352,8 +351,6 @@ class Agreement:
         )
         if not self.common:
             return empty
-        from scipy.stats import chi2
-
         b, v, c, w = self.estimates
         overlap, error = ellipsoid_overlap(
             b, v, c, w, level=self.settings.level, draws=self.settings.draws, seed=self.settings.seed
@@ -371,7 +368,7 @@ class Agreement:
             "wald": wald,
             "wald_df": df,
             "wald_ratio": wald / df,
-            "wald_p_value": float(chi2.sf(wald, df)) if self.p_value_holds else None,
+            "wald_p_value": float(scipy.stats.chi2.sf(wald, df)) if self.p_value_holds else None,
         }
 
     def _alone(self, name: str) -> dict[str, Any]:

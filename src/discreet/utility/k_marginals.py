@@ -14,12 +14,10 @@ from discreet import engine
 from discreet.core.arrays import Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
 from discreet.core.results import Measure
-from discreet.engine.grouping import Cutting
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata, require_microdata
 from discreet.numerics.codes import CodedColumns
@@ -37,9 +35,7 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="k-marginal score",
-    question="Is every group of people alike in every pair of columns?",
     headline="of 1,000 points for small tables by group",
     chapter="joint",
     place=40,
@@ -58,7 +54,6 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(8, _by_group),
 )
-@checked
 def k_marginal(
     original: Microdata,
     released: Any,
@@ -111,14 +106,9 @@ def k_marginal(
     if not many:
         require_microdata(released, "released")
     known = set(original.columns) if many else set(released.columns)
-    names = (
-        [columns]
-        if isinstance(columns, str)
-        else list(columns or [c for c in original.columns if c in known])
-    )
-    for name in (group, *names):
-        if name not in original.columns or name not in known:
-            raise ColumnError(unknown_name(name, [c for c in original.columns if c in known]))
+    shared = [name for name in original.columns if name in known]
+    names = [columns] if isinstance(columns, str) else list(columns or shared)
+    need_known((group, *names), shared)
     names = [name for name in names if name != group]
     if len(names) < 2:
         raise ParameterError("Two columns beside the group are needed.")
@@ -136,22 +126,14 @@ def k_marginal(
     )
     mean = float(np.mean([row[2] for row in rows]))
     score = 500 * (2 - mean)
-    figures: dict[str, float | int | None] = {"mean_difference": mean, "tables": len(rows)}
-    figures["sampling_equivalent"] = (
-        _equivalent(real, group, names, sizes, score, generator(seed, "subsamples"))
-        if sampling and not by_counting
-        else None
-    )
-    alike = figures["sampling_equivalent"]
-    said = (
-        ""
-        if alike is None
-        else f" A random subsample of {alike:.0%} of the records would score about as well."
-    )
+    alike, said = None, ""
+    if sampling and not by_counting:
+        alike = _equivalent(real, group, names, sizes, score, generator(seed, "subsamples"))
+        said = f" A random subsample of {alike:.0%} of the records would score about as well."
     return Measure(
         "k_marginal",
         score,
-        figures,
+        {"mean_difference": mean, "tables": len(rows), "sampling_equivalent": alike},
         f"Tables of '{group}' by two other columns score {score:.0f} of 1,000.{said}",
         caveats=[_NO_RECORDS] if sampling and by_counting else [],
         detail={"tables": tables},
@@ -252,7 +234,7 @@ def counted_differences(
         for name in columns
         if name not in breaks and any(data.schema[name].is_numeric() for data in (original, released))
     ]
-    cutting = Cutting(groups=bins, breaks=breaks, special=special)
+    cutting = engine.Cutting(groups=bins, breaks=breaks, special=special)
     shared = shared_tables(original, released, columns, cutting, categorical=coded)
     sizes = [file.size[0] for file in (shared.original, shared.released)]
     tables = [(group, one, other) for one, other in combinations(names, 2)]

@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.core.arrays import Floats, need_pairs, numbers_of
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import Above, ColumnName, ColumnNames, HoldsValues, Public
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
 from discreet.core.parameters import checked
 from discreet.core.results import Measure
@@ -37,7 +37,6 @@ _PLAIN = (
 
 
 @measure(
-    room="utility",
     title="Estimates of a known population",
     question="How near are estimated tables to the population?",
     headline="mean error of an estimated count",
@@ -55,7 +54,6 @@ _PLAIN = (
         "replaced": Figure("Empty cells replaced for the distance"),
     },
 )
-@checked
 def population_tables(
     original: Microdata,
     released: Microdata,
@@ -96,8 +94,7 @@ def population_tables(
     truth = population if population is not None else original
     for name in names:
         for file in (truth, released):
-            if name not in file.columns:
-                raise ColumnError(unknown_name(name, file.columns))
+            need_known([name], file.columns)
     if not names:
         raise ParameterError("Name at least one column under by, and a class_width above 0.")
     real, real_weight = engine.collect(truth), weights_of(truth)
@@ -156,9 +153,7 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="Households",
-    question="Are released households plausible, and as many as there should be?",
     headline="change of the number of households",
     chapter="specific",
     place=42,
@@ -187,7 +182,6 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(12, _of_households),
 )
-@checked
 def household_plausibility(
     original: Microdata,
     released: Microdata,
@@ -356,7 +350,6 @@ _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @measure(
-    room="utility",
     title="Numbers of a known population",
     question="How near are the distributions of numbers to those of the population?",
     headline="largest gap between two weighted distributions",
@@ -378,7 +371,6 @@ _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
         "columns": Figure("Columns compared"),
     },
 )
-@checked
 def population_numbers(
     original: Microdata,
     released: Microdata,
@@ -427,8 +419,7 @@ def population_numbers(
         names = [columns] if isinstance(columns, str) else list(columns)
     for name in names:
         for frame in (real, made):
-            if name not in frame.columns:
-                raise ColumnError(unknown_name(name, frame.columns))
+            need_known([name], frame.columns)
         if not _both_numbers(real, made, name):
             raise ColumnError(f"Column '{name}' is not a number in both files. Name columns of numbers.")
     if not names:

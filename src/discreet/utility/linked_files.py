@@ -11,10 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Flags
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.engine.comparable import as_text, plain_text
-from discreet.engine.frames import has_row_order
-from discreet.engine.precision import stored_alike
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import compared_columns
 
@@ -49,10 +46,14 @@ class LinkedFiles:
     original: pl.DataFrame
     released: pl.DataFrame
     gone: Flags | None
-    records: int
     released_records: int
     added: int = 0
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def records(self) -> int:
+        """How many records the original has."""
+        return self.original.height
 
     @property
     def aligned(self) -> bool:
@@ -104,7 +105,7 @@ def link(
     if ids is not None:
         return _by_ids(names, dropped, ours, theirs, ids=ids, aligned=aligned)
     notes: list[str] = []
-    ordered = has_row_order(original) and has_row_order(released)
+    ordered = engine.has_row_order(original) and engine.has_row_order(released)
     if aligned and not ordered:
         raise ParameterError(
             "aligned=True needs files whose records stand in an order; those of a database have none. Name a column "
@@ -118,7 +119,7 @@ def link(
     if aligned is None:
         aligned, notes = _seems_aligned(ours, theirs, names, ordered)
     gone = np.zeros(ours.height, dtype=np.bool_) if aligned else None
-    return LinkedFiles(names, dropped, ours, theirs, gone, ours.height, theirs.height, notes=tuple(notes))
+    return LinkedFiles(names, dropped, ours, theirs, gone, theirs.height, notes=tuple(notes))
 
 
 def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
@@ -127,7 +128,7 @@ def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
     Numbers that differ only because another program wrote them (fifteen digits, single precision) are the same.
     """
     if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
-        ours, theirs = stored_alike(ours, theirs)
+        ours, theirs = engine.stored_alike(ours, theirs)
     return equal_cells(ours, theirs)
 
 
@@ -138,7 +139,8 @@ def equal_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
     elif ours.dtype == theirs.dtype and not isinstance(ours.dtype, pl.Enum | pl.Categorical):
         pair = pl.DataFrame({"a": ours, "b": theirs})
     else:
-        pair = pl.DataFrame({"a": as_text(plain_text(ours)), "b": as_text(plain_text(theirs))})
+        texts = [engine.as_text(engine.plain_text(values)) for values in (ours, theirs)]
+        pair = pl.DataFrame({"a": texts[0], "b": texts[1]})
     same: Flags = pair.select(pl.col("a").eq_missing(pl.col("b"))).to_series().to_numpy()
     return same
 
@@ -147,9 +149,7 @@ def _compared(
     original: Microdata, released: Microdata, columns: str | Sequence[str] | None, *, without: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Choose the columns, those that the release lost among them: here they are a loss, not left out."""
-    for name in without:
-        if name not in original.schema:
-            raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
+    need_known(without, original.schema, "It was named for information_loss.")
     if columns is None:
         wanted = tuple(
             name for name in original.columns if name not in original.roles.technical and name not in without
@@ -180,7 +180,7 @@ def _by_ids(
             )
     if aligned is False:
         raise ParameterError("ids links the records, and aligned=False says they cannot be linked. Give one.")
-    left, right = as_text(plain_text(ours[ids])), as_text(plain_text(theirs[ids]))
+    left, right = engine.as_text(engine.plain_text(ours[ids])), engine.as_text(engine.plain_text(theirs[ids]))
     place = pl.DataFrame({"id": right}).with_row_index("row")
     found = pl.DataFrame({"id": left}).join(place, on="id", how="left", maintain_order="left")["row"]
     if found.null_count() == len(found):
@@ -197,7 +197,6 @@ def _by_ids(
         ours.drop(ids),
         linked,
         found.is_null().to_numpy(),
-        ours.height,
         theirs.height,
         added=theirs.height - int(found.is_not_null().sum()),
     )

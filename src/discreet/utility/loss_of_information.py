@@ -11,22 +11,14 @@ import polars as pl
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public, Share
-from discreet.core.errors import ColumnError, unknown_name
+from discreet.core.errors import ColumnError, need_known
 from discreet.core.findings import OfReleases, OfSynthesis
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.utility import column_loss
 from discreet.utility.associations import changes
-from discreet.utility.column_loss import (
-    Kind,
-    cell_losses,
-    class_losses,
-    comparable_kind,
-    linked_loss,
-    unlinked_loss,
-)
 from discreet.utility.column_pictures import pictures_of_loss
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
@@ -42,7 +34,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     question="How much less do the columns say than before?",
     headline="of the information is lost",
@@ -113,7 +104,6 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),
     tells=("tables",),
 )
-@checked
 def information_loss(
     original: Microdata,
     released: Microdata,
@@ -215,11 +205,13 @@ def information_loss(
     wanted = tuple(roles.keys if keys is None else ((keys,) if isinstance(keys, str) else keys))
     files = link(original, released, columns, extra=[weight] if weight else [], ids=ids, aligned=aligned)
     coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
-    for name in (*coded, *wanted, *([target] if target else [])):
-        if name not in original.schema:
-            raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
+    need_known(
+        (*coded, *wanted, *([target] if target else [])),
+        original.schema,
+        "It was named for information_loss.",
+    )
     pairs = {
-        name: comparable_kind(files.original[name], files.released[name], category=name in coded)
+        name: column_loss.comparable_kind(files.original[name], files.released[name], category=name in coded)
         for name in files.kept
     }
     _finite(pairs)
@@ -230,8 +222,8 @@ def information_loss(
     predicted = target or (roles.sensitive[0] if roles.sensitive else None)
     if predicted in wanted:
         predicted = None
-    by_class, class_caveats = class_losses(original, released, wanted, predicted, files.removed)
-    by_cell, cell_caveats = cell_losses(files, wanted, hierarchies or {})
+    by_class, class_caveats = column_loss.class_losses(original, released, wanted, predicted, files.removed)
+    by_cell, cell_caveats = column_loss.cell_losses(files, wanted, hierarchies or {})
     return Measure(
         name="information_loss",
         value=value,
@@ -269,14 +261,15 @@ def information_loss(
             "divisor": divisor,
             "weight": weight,
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, compared.variables()),
-            correlations=lambda: engine.like(original, compared.correlations()),
-            distances=lambda: engine.like(original, compared.distances()),
-            tables=lambda: engine.like(original, compared.tables()),
-            histograms=lambda: engine.like(original, compared.histograms()),
-            quantiles=lambda: engine.like(original, compared.quantiles()),
-            records=lambda: engine.like(original, compared.records()),
+        detail=engine.tables_like(
+            original,
+            variables=compared.variables,
+            correlations=compared.correlations,
+            distances=compared.distances,
+            tables=compared.tables,
+            histograms=compared.histograms,
+            quantiles=compared.quantiles,
+            records=compared.records,
         ),
     )
 
@@ -294,13 +287,15 @@ def _counted(original: Microdata, released: Microdata, settings: Mapping[str, An
     return of_sample(information_loss, found, sample, many, settings)
 
 
-def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.Series] | None) -> float:
+def _column_loss(
+    files: LinkedFiles, name: str, pair: tuple[column_loss.Kind, pl.Series, pl.Series] | None
+) -> float:
     if pair is None:
         return 1.0
     kind, ours, theirs = pair
     if files.gone is None:
-        return unlinked_loss(kind, ours, theirs, files.removed / files.records)
-    return linked_loss(kind, ours, theirs, files.gone, files.same[name])
+        return column_loss.unlinked_loss(kind, ours, theirs, files.removed / files.records)
+    return column_loss.linked_loss(kind, ours, theirs, files.gone, files.same[name])
 
 
 def _meaning(files: LinkedFiles, losses: Mapping[str, float], value: float, compared: Comparisons) -> str:
@@ -354,7 +349,7 @@ def _caveats(files: LinkedFiles, compared: Comparisons) -> list[str]:
     return caveats
 
 
-def _finite(pairs: Mapping[str, tuple[Kind, pl.Series, pl.Series]]) -> None:
+def _finite(pairs: Mapping[str, tuple[column_loss.Kind, pl.Series, pl.Series]]) -> None:
     for name, (_, *files) in pairs.items():
         for what, values in zip(("original", "release"), files, strict=True):
             if values.dtype.is_float() and values.is_infinite().any():

@@ -17,21 +17,11 @@ from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import ColumnName, ColumnNames, Entries, Public, Share
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.utility.column_distributions import (
-    SamplePair,
-    ecdf_table,
-    histograms_table,
-    levels_table,
-    qq_table,
-    quantiles_table,
-    sample_pair,
-    shares_of,
-)
+from discreet.utility import column_distributions as distributions
 from discreet.utility.column_pictures import pictures_of_margins
 from discreet.utility.table_distances import table_distances
 
@@ -110,7 +100,6 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
 
 
 @measure(
-    room="utility",
     work="class-wise",
     title="Columns by themselves",
     question="Does each column, by itself, have the shares and quantiles it had?",
@@ -176,7 +165,6 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
         best_at=("mean_distance", "columns by themselves"),
     ),
 )
-@checked
 def margins(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -262,7 +250,10 @@ def margins(
         weights, said = weights_of(original, copy, weight)
         if assume_independent and weights != (None, None):
             raise ParameterError("There is no p-value for weighted samples. Leave assume_independent out.")
-        held = [sample_pair(original, copy, name, weights, category=name in coded) for name in compared.names]
+        held = [
+            distributions.sample_pair(original, copy, name, weights, category=name in coded)
+            for name in compared.names
+        ]
         _comparable(held)
         notes |= dict.fromkeys([*said, *(note for pair in held for note in pair.notes)])
         tables.append(
@@ -304,19 +295,20 @@ def margins(
             "needs_alignment": False,
             "inference_valid": assume_independent,
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, whole),
-            quantiles=lambda: engine.like(original, quantiles_table(first, level, at)),
-            levels=lambda: engine.like(original, levels_table(first)),
-            ecdf=lambda: engine.like(original, ecdf_table(first)),
-            qq=lambda: engine.like(original, qq_table(first)),
-            histograms=lambda: engine.like(original, histograms_table(first)),
-            copies=lambda: engine.like(original, summed),
+        detail=engine.tables_like(
+            original,
+            variables=whole,
+            quantiles=lambda: distributions.quantiles_table(first, level, at),
+            levels=lambda: distributions.levels_table(first),
+            ecdf=lambda: distributions.ecdf_table(first),
+            qq=lambda: distributions.qq_table(first),
+            histograms=lambda: distributions.histograms_table(first),
+            copies=summed,
         ),
     )
 
 
-def _row(pair: SamplePair, level: float, at: Floats, p_value: bool) -> dict[str, Any]:
+def _row(pair: distributions.SamplePair, level: float, at: Floats, p_value: bool) -> dict[str, Any]:
     ours, theirs = pair.ours, pair.theirs
     row: dict[str, Any] = {
         "column": pair.column,
@@ -362,9 +354,9 @@ def _row(pair: SamplePair, level: float, at: Floats, p_value: bool) -> dict[str,
     return row
 
 
-def _category(pair: SamplePair) -> dict[str, Any]:
+def _category(pair: distributions.SamplePair) -> dict[str, Any]:
     """Compare shares of levels, missing being one."""
-    p, q = shares_of(pair)
+    p, q = distributions.shares_of(pair)
     found = table_distances(p, q, ordered=False)
     there, kept = p[:-1] > 0, q[:-1] > 0
     tv = float(np.abs(p - q).sum()) / 2
@@ -424,7 +416,7 @@ def _within(value: float, low: float, high: float) -> bool | None:
     return bool(low <= value <= high)
 
 
-def _comparable(pairs: Sequence[SamplePair]) -> None:
+def _comparable(pairs: Sequence[distributions.SamplePair]) -> None:
     for pair in pairs:
         if not (len(pair.ours.values) or len(pair.theirs.values)):
             raise InputError(f"Column '{pair.column}' holds no values in either file. Leave it out.")

@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, numbers_of
 from discreet.core.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.core.parameters import checked
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
 
 Family = Literal["linear", "logistic", "poisson", "multinomial"]
 _EXTREME = 1e-8
@@ -130,7 +130,6 @@ def fit(
     >>> found.names, found.coefficients.round(2).tolist()
     (('Intercept', 'x'), [0.05, 1.99])
     """
-    require_microdata(data)
     if formula.count("~") != 1:
         raise ParameterError(
             "A formula names the response, a tilde and the predictors: 'income ~ age + sex'."

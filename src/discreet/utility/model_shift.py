@@ -14,12 +14,10 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.charts import Chart, Dots, Row, number, rows_of
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
-from discreet.core.errors import ColumnError, InputError, unknown_name
-from discreet.core.parameters import checked
-from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.errors import InputError, need_known
+from discreet.core.randomness import Seed, generator, some_rows
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked
 
@@ -44,7 +42,6 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Trees of a target",
     question="Does a tree grown on the release separate real groups as well?",
@@ -54,7 +51,6 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
     figures={"value": Figure(better="lower"), "change": Figure(better="lower", summary=True)},
     compare=OfPair(10, "utility", usual=False, one_type=True),
 )
-@checked
 def gini_change(
     original: Microdata,
     released: Microdata,
@@ -169,12 +165,11 @@ def gini_change(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(leaves=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, leaves=table),
     )
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Importance of features",
     question="Does a model rely on the same features?",
@@ -185,7 +180,6 @@ def gini_change(
     compare=OfPair(9, "utility", usual=False, one_type=True),
     pictures=_importance_pictures,
 )
-@checked
 def importance_shift(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -319,9 +313,7 @@ def importance_shift(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(
-            variables=lambda: engine.like(original, table), copies=lambda: engine.like(original, each)
-        ),
+        detail=engine.tables_like(original, variables=table, copies=each),
     )
 
 
@@ -380,9 +372,7 @@ def _importances(held: Design, side: int, stream: str, **options: Any) -> tuple[
 
 def _thinned(held: Design, side: int, most: int, random: np.random.Generator) -> tuple[Floats, Array]:
     x, y = held.features[side], held.targets[side]
-    if len(y) <= most:
-        return x, y
-    some = np.sort(random.choice(len(y), most, replace=False))
+    some = some_rows(len(y), most, random)
     return x[some], y[some]
 
 
@@ -435,10 +425,7 @@ def design(
 ) -> Design:
     """Bring features and target of both files to one coding; a numeric target is cut where ``groups`` are asked for."""
     for data, what in ((original, "original"), (released, "release")):
-        if target not in data.schema:
-            raise ColumnError(
-                f"{unknown_name(target, data.columns)} It was named as the target; the {what} lacks it."
-            )
+        need_known([target], data.schema, f"It was named as the target; the {what} lacks it.")
     compared = compared_columns(original, released, columns, without=[target])
     names = tuple(name for name in compared.names if name != target)
     if not names:
@@ -456,7 +443,7 @@ def design(
     notes += said
     if not classes and groups is not None:
         known = [goal[~np.isnan(goal)] for goal in goals]
-        breaks = pooled_breaks([(known[0], None), (known[1], None)], Cutting(groups))
+        breaks = engine.pooled_breaks([(known[0], None), (known[1], None)], engine.Cutting(groups))
         goals = [np.where(np.isnan(goal), np.nan, np.searchsorted(breaks, goal, "left")) for goal in goals]
         classes = tuple(str(group) for group in range(len(breaks) + 1))
     keep = [~np.isnan(goal) for goal in goals]
@@ -487,10 +474,10 @@ def _coded(
     name: str, frames: Sequence[pl.DataFrame], category: bool
 ) -> tuple[list[Floats], tuple[str, ...], tuple[str, ...]]:
     """Code one column of both files: numbers as they are, categories by their place; and the levels of a category."""
-    kind, dtype, notes = compared_as(name, frames[0][name], frames[1][name], category=category)
-    parts = [brought_to(frame[name], dtype) for frame in frames]
+    kind, dtype, notes = engine.compared_as(name, frames[0][name], frames[1][name], category=category)
+    parts = [engine.brought_to(frame[name], dtype) for frame in frames]
     if kind == "number":
-        return [physical(part) for part in parts], (), notes
+        return [engine.physical(part) for part in parts], (), notes
     levels = sorted({level for part in parts for level in part.unique().to_list() if level is not None})
     place = pl.Enum(levels)
     coded = [

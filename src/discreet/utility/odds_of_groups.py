@@ -15,9 +15,9 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags, Floats
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 from discreet.microdata import Microdata
 
@@ -75,8 +75,7 @@ def disparity(
     [1.0, 2.25]
     """
     keys = engine.resolve_keys(original, keys)
-    if fairness not in keys:
-        raise ColumnError(f"{unknown_name(fairness, keys, what='key')} The fairness attribute must be a key.")
+    need_known([fairness], keys, "The fairness attribute must be a key.", what="key")
     files = [released] if isinstance(released, Microdata) else list(released)
     if not files:
         raise ParameterError("released must be a file or a list of files, and the list is empty.")
@@ -128,14 +127,12 @@ def disparity(
             "Original and released records are the same people: the difference is the cost of protection, not a test."
         ],
         parameters={"keys": list(keys), "outcome": outcome, "fairness": fairness},
-        detail=Detail(groups=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, groups=table),
     )
 
 
 def _columns(data: Microdata, names: Sequence[str]) -> pl.DataFrame:
-    for name in names:
-        if name not in data.schema:
-            raise ColumnError(unknown_name(name, data.columns))
+    need_known(names, data.schema)
     return engine.collect(data, list(names))
 
 

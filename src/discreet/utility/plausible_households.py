@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 
 from discreet import engine
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.wording import type_name
 from discreet.expressions import parse
@@ -127,9 +127,7 @@ class _Asked:
             *(part for own in self.parts.values() for part in own),
         ]
         numbers += [self.size] if self.size else []
-        for name in (*numbers, *([self.sex] if self.sex else [])):
-            if name not in data.columns:
-                raise ColumnError(unknown_name(name, data.columns))
+        need_known((*numbers, *([self.sex] if self.sex else [])), data.columns)
         for name, kind in engine.types_in_polars(data, list(dict.fromkeys(numbers))).items():
             if not kind.is_numeric():
                 raise ColumnError(

@@ -24,14 +24,14 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, ColumnName, ColumnNames, Entries, HoldsValues, Public
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known, unknown_name
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, fresh_seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.microdata import Microdata
-from discreet.numerics.geography import CoordinateSystem, Places, places_of, to_nth_neighbor
+from discreet.numerics.geography import CoordinateSystem, Places, places_of_both, to_nth_neighbor
 from discreet.numerics.zones import NearestRecordZones, PolygonZones, Zoning, zone_codes
 from discreet.protect.donut_masking import DonutMask, RadiusLaw
 from discreet.risk.spatial_k import spatial_k
@@ -177,19 +177,13 @@ def clark_evans(
     0.0
     """
     system = CoordinateSystem(geographic, crs)
-    ours, theirs = _both_places(original, released, location, system, "clark_evans")
+    ours, theirs = places_of_both(original, released, location, system, "clark_evans")
     before, after = (
         NearestNeighborStatistics.of(places.xy[places.known], system, area=area) for places in (ours, theirs)
     )
     figures: dict[str, Any] = {"ratio_difference": after.ratio - before.ratio}
-    for name, field in {
-        "ratio": "ratio",
-        "observed_distance": "observed",
-        "expected_distance": "expected",
-        "z": "z",
-        "area": "area",
-        "points": "points",
-    }.items():
+    for field in ("ratio", "observed", "expected", "z", "area", "points"):
+        name = f"{field}_distance" if field in ("observed", "expected") else field
         figures |= {f"{name}_original": getattr(before, field), f"{name}_released": getattr(after, field)}
     caveats = ["z takes the points as independent of the edge of the region, which they are not."]
     if min(before.points, after.points) < 2:
@@ -279,7 +273,7 @@ def zone_shares(
     if zone is None and not polygons:
         raise ParameterError("zone_shares needs zones: name a zone column of the original, or give polygons.")
     system = CoordinateSystem(geographic, crs)
-    ours, theirs = _both_places(original, released, location, system, "zone_shares")
+    ours, theirs = places_of_both(original, released, location, system, "zone_shares")
     if len(ours.xy) != len(theirs.xy):
         raise InputError(
             f"The original has {len(ours.xy):,} records and the release {len(theirs.xy):,}. Shares by zone need "
@@ -308,6 +302,12 @@ def zone_shares(
     moved = int((points["old"] != points["new"]).sum()) / max(points.height, 1)
     worst = float(np.abs(differences.to_numpy()).max()) if len(differences) else None
     emptied = set(points["old"].unique()) - set(points["new"].unique())
+    gone = len(values) - len(rows)
+    caveats = {
+        "Zones are those of the nearest true location, so their borders are frayed.": not polygons,
+        f"{len(emptied):,} zones have no points any more, and so no share to compare.": bool(emptied),
+        f"{gone:,} records without a location or a value are left out.": gone > 0,
+    }
     return Measure(
         name="zone_shares",
         value=worst,
@@ -319,29 +319,13 @@ def zone_shares(
             "zones_emptied": len(emptied - {_OUTSIDE}),
             "points_outside_original": int((points["old"] == _OUTSIDE).sum()),
             "points_outside_released": int((points["new"] == _OUTSIDE).sum()),
-            "records_left_out": len(values) - len(rows),
+            "records_left_out": gone,
         },
         meaning=(
             f"{percent(moved)} of the points lie in another zone than before; no zone's share of a value of '{column}' "
             f"is off by more than {percent(worst or 0.0)}."
         ),
-        caveats=[
-            *(
-                []
-                if polygons
-                else ["Zones are those of the nearest true location, so their borders are frayed."]
-            ),
-            *(
-                [f"{len(emptied):,} zones have no points any more, and so no share to compare."]
-                if emptied
-                else []
-            ),
-            *(
-                [f"{len(values) - len(rows):,} records without a location or a value are left out."]
-                if len(rows) < len(values)
-                else []
-            ),
-        ],
+        caveats=[sentence for sentence, holds in caveats.items() if holds],
         parameters={
             "zone": zone,
             "polygons": len(polygons or {}),
@@ -351,28 +335,16 @@ def zone_shares(
             "crs": crs,
             "weight": weight_name,
         },
-        detail=Detail(
-            zones=lambda: engine.like(original, table),
-            moves=lambda: engine.like(
-                original,
+        detail=engine.tables_like(
+            original,
+            zones=table,
+            moves=lambda: (
                 points.group_by(old_zone="old", new_zone="new")
                 .agg(points=pl.len().cast(pl.Int64))
-                .sort("old_zone", "new_zone"),
+                .sort("old_zone", "new_zone")
             ),
         ),
     )
-
-
-def _both_places(
-    original: Microdata,
-    released: Microdata,
-    location: Sequence[str] | None,
-    system: CoordinateSystem,
-    purpose: str,
-) -> tuple[Places, Places]:
-    ours = places_of(original, location, system, purpose=purpose, file="original")
-    names = location or released.roles.location or ours.columns
-    return ours, places_of(released, names, system, purpose=purpose, file="release")
 
 
 def _old_zones(
@@ -396,8 +368,7 @@ def _values(original: Microdata, sensitive: str | None) -> tuple[str, pl.Series]
     name = sensitive or next(iter(original.roles.sensitive), None)
     if name is None:
         raise ParameterError("zone_shares compares shares of a column. Name it with sensitive='…'.")
-    if name not in original.schema:
-        raise ColumnError(f"{unknown_name(name, original.columns)} It was named under 'sensitive'.")
+    need_known([name], original.schema, "It was named under 'sensitive'.")
     values = engine.collect(original, [name])[name]
     if values.n_unique() > _MOST_LEVELS:
         raise ColumnError(f"'{name}' has more than {_MOST_LEVELS} distinct values. Band it first.")
@@ -437,6 +408,7 @@ def _share_table(points: pl.DataFrame) -> pl.DataFrame:
 
 RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))
 """The settings of the published study, in meters."""
+_FIGURES_OF_RISK = ("share_critical", "acceptable", "mean_k", "median_k", "q1_k", "q3_k", "min_k", "max_k")
 
 
 @checked
@@ -511,7 +483,8 @@ def donut_settings(
     """
     if any(len(ring) != 2 for ring in rings):
         raise ParameterError("rings must be pairs (r_min, r_max), e.g. [(50, 100), (100, 200)].")
-    sets = dict(keys) if keys is not None else _usual_sets(data)
+    usual = {"all keys": data.roles.keys} if data.roles.keys else {}
+    sets: dict[str, Sequence[str]] = {**usual, "no keys": ()} if keys is None else dict(keys)
     if not sets:
         raise ParameterError("keys is empty. Give at least one set, e.g. {'none': []}.")
     root = int(generator(fresh_seed() if seed is None else seed).integers(2**62))
@@ -533,19 +506,7 @@ def donut_settings(
         ).figures
         near = clark_evans(data, released, **options).figures
         row: dict[str, Any] = {"r_min": r_min, "r_max": r_max, "keys": name}
-        row |= {
-            figure: risk[figure]
-            for figure in (
-                "share_critical",
-                "acceptable",
-                "mean_k",
-                "median_k",
-                "q1_k",
-                "q3_k",
-                "min_k",
-                "max_k",
-            )
-        }
+        row |= {figure: risk[figure] for figure in _FIGURES_OF_RISK}
         row |= {figure: near[figure] for figure in ("ratio_original", "ratio_released")}
         if zone is not None or polygons:
             moved = zone_shares(
@@ -579,12 +540,8 @@ def donut_settings(
             "k_critical": k_critical,
             "max_share_critical": max_share_critical,
         },
-        detail=Detail(variants=lambda: engine.like(data, pl.DataFrame(rows))),
+        detail=engine.tables_like(data, variants=lambda: pl.DataFrame(rows)),
     )
-
-
-def _usual_sets(data: Microdata) -> dict[str, Sequence[str]]:
-    return {"all keys": data.roles.keys, "no keys": ()} if data.roles.keys else {"no keys": ()}
 
 
 def _in_words(best: Mapping[str, Any] | None, tried: int, safe: int, limit: float) -> str:

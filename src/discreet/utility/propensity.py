@@ -12,18 +12,16 @@ import polars as pl
 from discreet import engine
 from discreet.core.arrays import Flags
 from discreet.core.cards import Figure, OfPair, OfStudy, TwoFiles, measure
-from discreet.core.charts import Bars, Chart, Line, Lines, finite, number, rows_of
+from discreet.core.charts import Bars, Chart, Line, Lines, finite, number, part_shown, row_bars, rows_of
 from discreet.core.citations import SNOKE_2018
 from discreet.core.constraints import AtLeast, Between, ColumnName, ColumnNames, Share
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.core.findings import Beside, Finding, Headline, OfReleases, OfWorst
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine.frames import has_row_order
-from discreet.microdata import Microdata, require_microdata
-from discreet.pairs.side_by_side import compared_columns
+from discreet.microdata import Microdata
+from discreet.pairs.side_by_side import compared_columns, listed_files
 from discreet.utility.propensity_design import Stack, stack
 from discreet.utility.propensity_findings import Findings
 from discreet.utility.propensity_learners import Boosting, Cart, Custom, Fit, Learner, Logit, Prepared
@@ -122,21 +120,14 @@ def _drivers(found: Measure) -> Iterator[Bars]:
     if not rows or "pmse" not in found.figures:
         return
     kept = rows[:_MOST_VARIABLES]
-    first = f" ({len(kept)} of {len(rows)})" if len(kept) < len(rows) else ""
     by_wald = "wald" in rows[0]
-    yield Bars(
-        title=f"What gives the release away{first}",
-        labels=tuple(str(row["variable"]) for row in kept),
-        values=tuple(float(row["importance"]) for row in kept),
-        axis=(
-            "Importance of a variable; 1 is what a correct synthesis gives on average"
-            if by_wald
-            else "Share of a variable in telling the files apart"
-        ),
-        at_risk=(False,) * len(kept),
-        horizontal=True,
-        as_share=not by_wald,
+    axis = (
+        "Importance of a variable; 1 is what a correct synthesis gives on average"
+        if by_wald
+        else "Share of a variable in telling the files apart"
     )
+    title = f"What gives the release away{part_shown(kept, rows)}"
+    yield row_bars(title, kept, "variable", "importance", axis, as_share=not by_wald)
 
 
 def _scores(found: Measure) -> Iterator[Lines]:
@@ -162,7 +153,6 @@ def _scores(found: Measure) -> Iterator[Lines]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     name="pmse_logit",
     title="Propensity by columns alone (pMSE)",
@@ -176,7 +166,6 @@ def _scores(found: Measure) -> Iterator[Lines]:
     pictures=_pictures,
 )
 @measure(
-    room="utility",
     work="whole-file",
     title="Propensity (pMSE)",
     question="Can a tree tell released records from real ones?",
@@ -212,7 +201,6 @@ def _scores(found: Measure) -> Iterator[Lines]:
         says_nothing=is_blind,
     ),
 )
-@checked
 def pmse(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -332,18 +320,13 @@ def pmse(
     >>> pmse(before, before).value
     0.0
     """
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else list(released)
-    if not copies:
-        raise ParameterError("released must be a file or a list of at least one.")
+    copies = listed_files(released)
     learner = _learner(model, interactions, squares, dict(tree or {}))
     compared = compared_columns(original, copies, columns, without=[weight, synthesized_rows])
     names = [name for name in compared.names if name not in (weight, synthesized_rows)]
     kept = (unsynthesized,) if isinstance(unsynthesized, str) else tuple(unsynthesized)
     coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
-    for name in (*kept, *coded):
-        if name not in names:
-            raise ColumnError(f"{unknown_name(name, names)} It is not among the compared columns.")
+    need_known((*kept, *coded), names, "It is not among the compared columns.")
     if set(kept) >= set(names):
         raise ParameterError("unsynthesized names every column, so there is nothing to compare.")
     weight = engine.resolve_weight(original, weight)
@@ -397,7 +380,7 @@ def pmse(
             "weight": weight,
             "seed": seed if isinstance(seed, int) else None,
         },
-        detail=Detail(**result.tables(original)),
+        detail=engine.tables_like(original, **result.tables()),
     )
 
 
@@ -433,7 +416,7 @@ def _learner(model: Model, interactions: int, squares: bool, options: dict[str, 
 
 
 def _must_be_linked(original: Microdata, copies: Sequence[Microdata], ready: Sequence[Prepared]) -> None:
-    ordered = all(has_row_order(data) for data in (original, *copies))
+    ordered = all(engine.has_row_order(data) for data in (original, *copies))
     if not ordered or any(each.stacked.share != 0.5 for each in ready):
         raise ParameterError(
             "aligned=True says that record i of the release is record i of the original, so both need the same number "

@@ -14,9 +14,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Array, Codes, Flags, Floats, Integers
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.engine.comparable import comparable, distinct_values
-from discreet.engine.precision import stored_alike
 from discreet.microdata import Microdata
 
 _WORTH_GROUPING = 0.5
@@ -98,15 +97,17 @@ class Stack:
 
     def masses(self, released: Flags | None = None) -> tuple[Floats, Floats]:
         """Sum the weights of the released records of each cell, and those of all its records."""
-        labels = self.released if released is None else released
-        each = np.ones(self.records) if self.weight is None else self.weight
-        ours = np.where(labels, each, 0.0)
+        _, ours, each = self.by_record(released)
         if self.cell is None:
             return ours, each
-        size = self.cells
-        released_mass: Floats = np.bincount(self.cell, ours, minlength=size).astype(np.float64)
-        every: Floats = np.bincount(self.cell, each, minlength=size).astype(np.float64)
-        return released_mass, every
+        summed = [np.bincount(self.cell, mass, minlength=self.cells) for mass in (ours, each)]
+        return summed[0].astype(np.float64), summed[1].astype(np.float64)
+
+    def by_record(self, released: Flags | None = None) -> tuple[Flags, Floats, Floats]:
+        """Say of each record whether it is released, what it weighs if it is, and what it weighs."""
+        labels = self.released if released is None else released
+        each = np.ones(self.records) if self.weight is None else self.weight
+        return labels, np.where(labels, each, 0.0), each
 
     @property
     def identical(self) -> bool:
@@ -176,10 +177,7 @@ def stack(
 def _collected(data: Microdata, columns: Sequence[str], weight: str | None, rows: str | None) -> pl.DataFrame:
     engine.overview(data, ())
     wanted = [*columns, *(name for name in (weight, rows) if name and name in data.schema)]
-    if rows is not None and rows not in data.schema:
-        raise ColumnError(
-            f"{unknown_name(rows, data.columns)} It was named to say which records were synthesized."
-        )
+    need_known([rows], data.schema, "It was named to say which records were synthesized.")
     frame = engine.collect(data, list(dict.fromkeys(wanted)))
     if rows is None:
         return frame
@@ -200,7 +198,7 @@ def _one_type(ours: pl.Series, theirs: pl.Series, name: str) -> tuple[pl.Series,
         return pl.concat([part.cast(pl.Categorical).rename("v") for part in (ours, theirs)]), []
     if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
         # A tree must not tell files apart by the last digit that another program wrote.
-        ours, theirs = stored_alike(ours, theirs)
+        ours, theirs = engine.stored_alike(ours, theirs)
     return comparable(ours, theirs, name)
 
 
@@ -265,9 +263,8 @@ def _grouped(whole: Stack, aggregate: bool | Literal["auto"]) -> Stack:
     names = table.columns
     rows = table.with_row_index("row")
     firsts = rows.group_by(names).agg(pl.col("row").min()).sort("row").with_row_index("cell")
-    cell = rows.join(firsts.drop("row"), on=names, how="left", nulls_equal=True, maintain_order="left")[
-        "cell"
-    ]
+    placed = rows.join(firsts.drop("row"), on=names, how="left", nulls_equal=True, maintain_order="left")
+    cell = placed["cell"]
     at = firsts["row"].to_numpy().astype(np.int64)
     return replace(
         whole, columns=tuple(column.at(at) for column in whole.columns), cell=cell.to_numpy().astype(np.int64)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from discreet import engine
 from discreet.core.arrays import Floats
 from discreet.core.wording import shown
-from discreet.microdata import Microdata
 from discreet.utility.propensity_design import Stack, Term
 from discreet.utility.propensity_learners import Fit, Prepared, PreparedLogit, score_distances
 from discreet.utility.propensity_nulls import Null
@@ -204,7 +202,7 @@ class Findings:
             )
         return said
 
-    def tables(self, original: Microdata) -> dict[str, Callable[[], Any]]:
+    def tables(self) -> dict[str, Any]:
         """Name the detail tables and how to make them."""
         pairs = [(each.stacked, fit) for each, fit in self._pairs()]
 
@@ -237,17 +235,17 @@ class Findings:
             ]
             return pl.DataFrame(rows, infer_schema_length=None)
 
-        makers: dict[str, Callable[[], Any]] = {
-            "variables": lambda: engine.like(original, variables()),
-            "scores": lambda: engine.like(original, score_table(pairs)),
-            "histogram": lambda: engine.like(original, score_histogram(self.fits)),
-            "copies": lambda: engine.like(original, copies()),
+        found: dict[str, Any] = {
+            "variables": variables,
+            "scores": lambda: score_table(pairs),
+            "histogram": lambda: score_histogram(self.fits),
+            "copies": copies,
         }
         if "terms" in self.fits[0].details:
-            makers["coefficients"] = lambda: engine.like(original, coefficient_table(self.fits[0]))
+            found["coefficients"] = lambda: coefficient_table(self.fits[0])
         if self.null.values:
-            makers["null"] = lambda: engine.like(original, pl.DataFrame({"pmse": list(self.null.values)}))
-        return makers
+            found["null"] = {"pmse": list(self.null.values)}
+        return found
 
 
 _STEPS = 40

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
+import scipy
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import InputError, ParameterError, unknown_name
@@ -232,15 +233,13 @@ class PreparedLogit:
         self, beta: Floats, step: Floats, ours: Floats, penalty: Floats, before: float
     ) -> tuple[Floats, Floats, Floats, float]:
         """Go a step, or the part of it that makes the fit better."""
-        from scipy.special import expit
-
         for halved in range(12):
             to = beta + step * 0.5**halved
             linear = self.design.predictions(to)
             cost = self._cost(linear, to, ours, penalty)
             if cost <= before + 1e-10 * abs(before):
                 break
-        scores: Floats = expit(linear)
+        scores: Floats = scipy.special.expit(linear)
         return to, scores, self.design.pulls(ours - self.every * scores) - penalty * to, cost
 
     def _cost(self, linear: Floats, beta: Floats, ours: Floats, penalty: Floats) -> float:
@@ -265,13 +264,11 @@ class _Factor:
     """A curvature, scaled to unit diagonal and factored; a hair is added where rounding made it singular."""
 
     def __init__(self, squares: Floats) -> None:
-        from scipy.linalg import cho_factor
-
         self._scale = 1 / np.sqrt(np.maximum(np.diag(squares), 1e-300))
         unit = squares * np.outer(self._scale, self._scale)
         for hair in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
             with contextlib.suppress(np.linalg.LinAlgError):
-                self._held = cho_factor(unit + hair * np.eye(len(unit)), lower=True)
+                self._held = scipy.linalg.cho_factor(unit + hair * np.eye(len(unit)), lower=True)
                 break
         else:
             # Sums of squares of unit diagonal are off by rounding only, far below the last hair.
@@ -280,9 +277,7 @@ class _Factor:
             )
 
     def solve(self, pulled: Floats) -> Floats:
-        from scipy.linalg import cho_solve
-
-        solved: Floats = self._scale * cho_solve(self._held, self._scale * pulled)
+        solved: Floats = self._scale * scipy.linalg.cho_solve(self._held, self._scale * pulled)
         return solved
 
     def variances(self) -> Floats:
@@ -290,9 +285,9 @@ class _Factor:
         return variances
 
     def inverse(self) -> Floats:
-        from scipy.linalg import cho_solve
-
-        inverse: Floats = cho_solve(self._held, np.eye(len(self._scale))) * np.outer(self._scale, self._scale)
+        inverse: Floats = scipy.linalg.cho_solve(self._held, np.eye(len(self._scale))) * np.outer(
+            self._scale, self._scale
+        )
         return inverse
 
 
@@ -352,9 +347,7 @@ class PreparedCart:
         from discreet.numerics.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, VALUE, WEIGHT
         from discreet.utility.propensity_kernels import LEAF, SPLIT, worthwhile
 
-        labels = self.stacked.released if released is None else released
-        each: Floats = np.ones(len(labels)) if self.stacked.weight is None else self.stacked.weight
-        ours = np.where(labels, each, 0.0)
+        labels, ours, each = self.stacked.by_record(released)
         if not self.features:
             return Fit(np.full(len(labels), ours.sum() / each.sum()), ours, each, leaves=1)
         tree = grow_classification(
@@ -473,14 +466,13 @@ class PreparedScorer:
 
     def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Fit and score."""
-        labels = self.stacked.released if released is None else released
-        each = np.ones(len(labels)) if self.stacked.weight is None else self.stacked.weight
+        labels, ours, each = self.stacked.by_record(released)
         scores, model = self.scorer(labels, self.stacked.weight)
         details: dict[str, Any] = {}
         if spread and model is not None and self.rows is not None:
             rows, again = self.rows, model
             details["importances_later"] = lambda: _importances(rows, again, scores)
-        return Fit(scores, np.where(labels, each, 0.0), each, details=details)
+        return Fit(scores, ours, each, details=details)
 
 
 def _importances(rows: Floats, model: Callable[[Floats], Floats], scores: Floats) -> Floats:

@@ -18,15 +18,12 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Public
 from discreet.core.findings import Beside, Finding, OfReleases, OfReleaseStudy, OfSynthesis, OfWorst
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
-from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_records
 from discreet.microdata import Microdata
 from discreet.numerics.distance.boxes import Reach, reach_to_nearest
-from discreet.numerics.distance.space import as_float
-from discreet.pairs.side_by_side import Agreed, compared_columns, plain_rows, side_by_side, stated_precision
+from discreet.pairs import side_by_side as pairs
 from discreet.risk.copy_counts import people_back
 from discreet.utility.sampled_measures import SAMPLED, drawn_pair
 
@@ -55,14 +52,14 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
     """
     columns, precision = settings["columns"], settings.get("precision")
     coded = [name for name in settings.get("categorical", ()) if name in columns]
-    _, codes, _, agreed = side_by_side(
+    _, codes, _, agreed = pairs.side_by_side(
         sample[0], sample[1], None, columns, categorical=coded, precision=precision, writing_only=True
     )
     original, released, holdout = files
     others = [released, *([] if holdout is None else [holdout])]
     for data in (original, *others):
         engine.overview(data, ())
-    counted = equal_records(original, others, RecordDigests.of(original, columns, agreed.grids))
+    counted = engine.equal_records(original, others, engine.RecordDigests.of(original, columns, agreed.grids))
     exactly = settings.get("tolerance") == 0
     figures = _counted_figures(counted, exactly=exactly)
     return Measure(
@@ -80,7 +77,7 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
             "columns": list(columns),
             "categorical": list(codes),
             "holdout": holdout is not None,
-            "precision": stated_precision(precision, agreed.parameters),
+            "precision": pairs.stated_precision(precision, agreed.parameters),
         },
     )
 
@@ -89,7 +86,7 @@ _SURE = 0.01
 _IN_MEMORY_ONLY = ("tolerance", "tolerances", "scale")
 
 
-def _counted_figures(counted: EqualRecords, *, exactly: bool) -> dict[str, Any]:
+def _counted_figures(counted: engine.EqualRecords, *, exactly: bool) -> dict[str, Any]:
     made = counted.others[0]
     # A pair of people is one match of a newcomer for every two records of the file.
     seen = counted.pairs + sum(unused.onto_single for unused in counted.others[1:])
@@ -134,7 +131,7 @@ def beyond_chance(people: int, seen: int, times: float, of: int) -> float:
     return float(min(max(people - times * seen, 0.0) / of, 1.0))
 
 
-def _counted_in_words(figures: Mapping[str, Any], counted: EqualRecords) -> str:
+def _counted_in_words(figures: Mapping[str, Any], counted: engine.EqualRecords) -> str:
     made = counted.others[0]
     text = f"{percent(figures['new_share_exact'])} of {made.records:,} released records equal no real one"
     if figures["new_share_holdout"] is not None:
@@ -166,7 +163,7 @@ def _counted_caveats(settings: Mapping[str, Any], *, exactly: bool, holdout: boo
     return said
 
 
-def _rounded(agreed: Agreed) -> list[str]:
+def _rounded(agreed: pairs.Agreed) -> list[str]:
     told = [f"'{name}' ({grid.words})" for name, grid in agreed.grids.items()]
     if not told:
         return []
@@ -202,7 +199,6 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="New records",
     question="How many released records match no real one?",
@@ -232,7 +228,6 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     of_release=OfReleaseStudy(7, shapes=("file",)),
     tells=("matches",),
 )
-@checked
 def new_rows(
     original: Microdata,
     released: Microdata,
@@ -301,7 +296,7 @@ def new_rows(
         sample, _ = drawn_pair(original, released, SAMPLED, ids=None, seed=0)
         others = [released, *([] if holdout is None else [holdout])]
         asked = {
-            "columns": compared_columns(original, others, columns).names,
+            "columns": pairs.compared_columns(original, others, columns).names,
             "categorical": categorical,
             "precision": precision,
             "tolerance": None if tolerance == _TOLERANCE else tolerance,
@@ -309,21 +304,20 @@ def new_rows(
             "scale": None if scale == "value" else scale,
         }
         return equal_rows((*sample, None), (original, released, holdout), asked)
-    compared, codes, tables, agreed = side_by_side(
+    compared, codes, tables, agreed = pairs.side_by_side(
         original, released, holdout, columns, categorical=categorical, precision=precision, writing_only=True
     )
     names = compared.names
     reaches = [_reach(tables[0], table, codes, scale) for table in tables[1:]]
     found = reaches[0]
+    median = float(np.median(found.tolerance))
     figures: dict[str, Any] = {
         "new_share": _new(found, tolerance),
         "new_share_exact": _new(found, 0.0),
         "copied_share": _copied_uniques(tables[0], found),
         "new_share_holdout": None,
         "excess_matches": None,
-        "median_tolerance": float(np.median(found.tolerance))
-        if np.isfinite(np.median(found.tolerance))
-        else None,
+        "median_tolerance": median if np.isfinite(median) else None,
     }
     if holdout is not None:
         figures["new_share_holdout"] = _new(reaches[1], tolerance)
@@ -340,37 +334,26 @@ def new_rows(
             "columns": list(names),
             "categorical": list(codes),
             "holdout": holdout is not None,
-            "precision": stated_precision(precision, agreed.parameters),
+            "precision": pairs.stated_precision(precision, agreed.parameters),
         },
-        detail=Detail(
-            curve=lambda: engine.like(released, _curve(reaches, steps)),
-            records=lambda: engine.like(
-                released,
-                pl.DataFrame(
-                    {
-                        "record": np.arange(len(found.tolerance)),
-                        "nearest_original": found.nearest,
-                        "tolerance": found.tolerance,
-                    }
-                ),
-            ),
+        detail=engine.tables_like(
+            released,
+            curve=lambda: _curve(reaches, steps),
+            records={
+                "record": np.arange(len(found.tolerance)),
+                "nearest_original": found.nearest,
+                "tolerance": found.tolerance,
+            },
         ),
     )
 
 
 def _reach(original: pl.DataFrame, released: pl.DataFrame, codes: Sequence[str], scale: Scale) -> Reach:
-    numeric = [
-        name
-        for name, dtype in original.schema.items()
-        if (dtype.is_numeric() or dtype.is_temporal()) and name not in codes
-    ]
-    others, numbers = (_numbers(table, numeric) for table in (original, released))
-    ours, theirs = plain_rows(original), plain_rows(released)
+    numeric = pairs.numbers_among(original, codes)
+    others, numbers = (pairs.number_matrix(table, numeric) for table in (original, released))
+    ours, theirs = pairs.plain_rows(original), pairs.plain_rows(released)
     equal = [(theirs[name], ours[name]) for name in original.columns if name not in numeric]
-    # Missing agrees with missing and with nothing else.
-    equal += [
-        (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
-    ]
+    equal += pairs.gaps_alike(numbers, others)
     if scale == "value":
         units = np.abs(numbers)
     else:
@@ -381,17 +364,12 @@ def _reach(original: pl.DataFrame, released: pl.DataFrame, codes: Sequence[str],
     return reach_to_nearest(np.nan_to_num(numbers), np.nan_to_num(units), np.nan_to_num(others), equal=equal)
 
 
-def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
-    columns = [as_float(table[name]) for name in names]
-    return np.column_stack(columns) if columns else np.empty((table.height, 0))
-
-
 def _new(found: Reach, tolerance: float) -> float:
     return float((found.tolerance > tolerance * (1 + _SLACK) + _SLACK).mean())
 
 
 def _copied_uniques(original: pl.DataFrame, found: Reach) -> float:
-    alone = plain_rows(original).is_unique().to_numpy()
+    alone = pairs.plain_rows(original).is_unique().to_numpy()
     whole = np.unique(found.nearest[found.tolerance <= _SLACK])
     return float(alone[whole].sum() / len(alone))
 

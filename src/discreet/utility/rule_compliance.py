@@ -60,9 +60,7 @@ def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="Rules learned",
-    question="Were the rules of the file learned, or are they kept by chance?",
     headline="of the way from chance to full compliance, worst rule",
     chapter="specific",
     place=43,
@@ -77,7 +75,6 @@ def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(11, _of_conditions, ("file", "linked tables")),
 )
-@checked
 def rule_compliance(
     original: Microdata,
     released: Microdata,
@@ -170,9 +167,7 @@ def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     title="Inconsistent records",
-    question="How many released records say what cannot be?",
     headline="records break a rule",
     chapter="joint",
     place=43,
@@ -186,7 +181,6 @@ def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
     },
     of_release=OfReleaseStudy(10, _of_all_rules),
 )
-@checked
 def inconsistencies(
     original: Microdata,
     released: Any,
@@ -257,9 +251,7 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 
 @measure(
-    room="utility",
     title="Links between tables",
-    question="Do the released tables hang together as the real ones do?",
     headline="largest change of the number of children per parent",
     chapter="joint",
     place=44,
@@ -279,7 +271,6 @@ _QUARTILES = (0.25, 0.5, 0.75)
     },
     of_release=OfReleaseStudy(1, shapes=("linked tables",)),
 )
-@checked
 def linked_keys(original: LinkedTables, released: LinkedTables) -> Measure:
     """Do the released tables hang together as the real ones do?
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.core.errors import DiscreetError, InputError, ParameterError, need_known
 from discreet.core.parameters import checked
 from discreet.core.randomness import KeyedDraws, Seed, generator
 from discreet.core.results import Measure
 from discreet.core.value_gate import keep_in_documents
 from discreet.core.wording import shown
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
 
 SAMPLED = 100_000
 """Records of the sample that is drawn of a query that is too large to hold."""
@@ -76,8 +77,6 @@ def on_sample(
     >>> found.parameters["sample"]["low"] < whole < found.parameters["sample"]["high"]
     True
     """
-    require_microdata(original, "original")
-    require_microdata(released, "released")
     if not getattr(measure, "__module__", "").startswith("discreet.utility"):
         raise ParameterError(
             "on_sample takes measures of discreet.utility. A sample understates risk: measures of risk count classes, "
@@ -129,8 +128,7 @@ def drawn_pair(
     """
     files = (original, released)
     for data in files:
-        if ids is not None and ids not in data.schema:
-            raise ColumnError(f"{unknown_name(ids, data.columns)} It was named in ids.")
+        need_known([ids], data.schema, "It was named in ids.")
     many = (engine.overview(original, ()).rows, engine.overview(released, ()).rows)
     known = engine.sample_of(original), engine.sample_of(released)
     if known[0] is not None and known[1] is not None:
@@ -206,12 +204,4 @@ def with_interval(
         f"Measured on a random sample of {records:,} of {of_records:,} records: the headline is {shown(found.value)}. "
         f"{told}"
     )
-    return Measure(
-        name=found.name,
-        value=found.value,
-        figures=found.figures,
-        meaning=found.meaning,
-        caveats=[said, *found.caveats],
-        parameters={**found.parameters, "sample": sample},
-        detail=found.detail,
-    )
+    return replace(found, caveats=[said, *found.caveats], parameters={**found.parameters, "sample": sample})

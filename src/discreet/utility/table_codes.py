@@ -10,7 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats, Integers
-from discreet.core.errors import ColumnError, ParameterError, unknown_name
+from discreet.core.errors import ParameterError, need_known
 from discreet.microdata import Microdata
 
 
@@ -53,9 +53,7 @@ class Released:
             return self.columns
         names = [columns] if isinstance(columns, str) else list(columns)
         known = [name for name in self.real.columns if name in {*self.columns, *self._extra()}]
-        for name in names:
-            if name not in known:
-                raise ColumnError(unknown_name(name, known))
+        need_known(names, known)
         return names
 
     def _extra(self) -> list[str]:

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet import engine
 from discreet.core.arrays import Floats, need_pairs, numbers_of
 from discreet.core.constraints import Above, AtLeast
 from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import shown
-from discreet.engine.comparable import as_text, plain_text
 
 Closed = Literal["left", "right"]
 
@@ -104,7 +104,7 @@ def side_by_side(
     """Count the cells of one column in both files: columns ``cell``, ``original``, ``released``; missing last."""
     levels = ours.dtype.categories.to_list() if isinstance(ours.dtype, pl.Enum) else None
     if ours.dtype != theirs.dtype or ours.dtype in (pl.Categorical, pl.Enum):
-        ours, theirs = as_text(plain_text(ours)), as_text(plain_text(theirs))
+        ours, theirs = engine.as_text(engine.plain_text(ours)), engine.as_text(engine.plain_text(theirs))
     tables = []
     for name, values, weight in zip(("original", "released"), (ours, theirs), weights, strict=True):
         mass = pl.Series(np.ones(len(values))) if weight is None else weight.cast(pl.Float64)

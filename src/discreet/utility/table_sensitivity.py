@@ -99,11 +99,9 @@ def grouping_sensitivity(
         raise ParameterError("groups must name at least two numbers of groups, e.g. (3, 5, 10).")
     measures = {number: tabular(original, released, groups=number, **options) for number in tried}
     frames = [
-        pl.DataFrame(
-            _polars(measures[number].detail["tables"]).select(
-                "variables", pl.col("S_pMSE").alias(str(number))
-            )
-        )
+        nw.from_native(measures[number].detail["tables"], eager_only=True)
+        .to_polars()
+        .select("variables", pl.col("S_pMSE").alias(str(number)))
         for number in tried
     ]
     joined = frames[0]
@@ -149,9 +147,7 @@ def grouping_sensitivity(
             **measures[tried[0]].parameters,
             "groups": tried,
         },
-        detail=Detail(
-            groups=lambda: engine.like(original, table), tables=lambda: engine.like(original, joined)
-        ),
+        detail=engine.tables_like(original, groups=table, tables=joined),
     )
 
 
@@ -168,11 +164,6 @@ def _agreement(values: Floats) -> float | None:
     if (np.ptp(ranks, axis=0) == 0).any():
         return None
     return float(np.corrcoef(ranks.T).min())
-
-
-def _polars(table: Any) -> pl.DataFrame:
-    frame: pl.DataFrame = nw.from_native(table, eager_only=True).to_polars()
-    return frame
 
 
 # What does the order of a sequential synthesis cost?

@@ -14,22 +14,13 @@ from discreet.core.citations import RAAB_2021
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Public
 from discreet.core.errors import ColumnError, ParameterError
 from discreet.core.findings import Beside, Finding, Headline, MapAxis, OfReleases, OfWorst
-from discreet.core.parameters import checked
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import percent, shown
-from discreet.engine.grouping import Closed, Cutting, Style
+from discreet.engine.grouping import Closed, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
-from discreet.utility.compared_tables import (
-    ComparedTables,
-    averaged,
-    by_column,
-    groups_of,
-    shown_first,
-    summary,
-    wanted_tables,
-)
+from discreet.utility import compared_tables
 from discreet.utility.table_distances import ACCEPTABLE, GOOD, SpecksOrder
 
 _LONGEST = 5
@@ -68,9 +59,9 @@ def _what_differs(found: Measure, beside: Beside) -> Iterator[Finding]:
             f"The table {row['variables']} differs more than a good synthesis would: {shown(row['S_pMSE'])} times what "
             f"chance gives (below 3 is good), {percent(row['SPECKS'])} of its records would have to change cells.",
         )
-    by_column = rows_of(found, "variables")
-    if len(pairs) >= 3 and by_column:
-        first = by_column[0]["column"]
+    columns = rows_of(found, "variables")
+    if len(pairs) >= 3 and columns:
+        first = columns[0]["column"]
         held = sum(first in str(row["variables"]).split(" × ") for row in pairs)
         if held > len(pairs) / 2:
             yield Finding(
@@ -134,10 +125,8 @@ def _pairs(rows: Sequence[dict[str, Any]], found: Measure) -> Iterator[Grid]:
             worth = held.get(f"{first} × {second}")
             if worth is not None:
                 cells[first, second] = cells[second, first] = worth
-                worst[first], worst[second] = (
-                    max(worst.get(first, 0), worth),
-                    max(worst.get(second, 0), worth),
-                )
+                for name in (first, second):
+                    worst[name] = max(worst.get(name, 0), worth)
     if len(cells) < 2:
         return
     chosen = sorted(worst, key=lambda name: -worst[name])[:_MOST_COLUMNS]
@@ -159,7 +148,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 @measure(
-    room="utility",
     work="class-wise",
     title="Tables",
     question="Do tables of one and two columns say what they said?",
@@ -250,7 +238,6 @@ def _rounded(value: float | None) -> float | None:
         axis=MapAxis("mean_SPECKS", "records in other cells, mean of all tables"),
     ),
 )
-@checked
 def tabular(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -355,7 +342,7 @@ def tabular(
     compared = compared_columns(original, copies[0], columns, without=[weight])
     if columns is not None:
         compared = compared_columns(original, copies[0], [*compared.names, *levels])
-    cutting = Cutting(groups, style, closed, breaks, _special(original, compared.names, special_codes))
+    cutting = engine.Cutting(groups, style, closed, breaks, _special(original, compared.names, special_codes))
     for what, named in (("breaks", breaks), ("special_codes", special_codes)):
         for name in named or {}:
             if name not in compared.names:
@@ -364,8 +351,10 @@ def tabular(
     for copy in copies:
         weights, said = weights_of(original, copy, weight)
         shared = shared_tables(original, copy, compared.names, cutting, categorical=coded, weights=weights)
-        tables = wanted_tables(shared, chosen, levels, synthesized, original)
-        one = ComparedTables(shared, tables, k_syn=k_syn, specks_order=specks_order, max_cells=max_cells)
+        tables = compared_tables.wanted_tables(shared, chosen, levels, synthesized, original)
+        one = compared_tables.ComparedTables(
+            shared, tables, k_syn=k_syn, specks_order=specks_order, max_cells=max_cells
+        )
         found.append(one)
         notes |= dict.fromkeys([*said, *one.notes])
     return _measure(
@@ -396,9 +385,12 @@ def tabular(
 
 
 def _measure(
-    original: Microdata, found: list[ComparedTables], notes: list[str], parameters: dict[str, Any]
+    original: Microdata,
+    found: list[compared_tables.ComparedTables],
+    notes: list[str],
+    parameters: dict[str, Any],
 ) -> Measure:
-    whole = averaged([one.figures for one in found])
+    whole = compared_tables.averaged([one.figures for one in found])
     worst = whole.row(0, named=True)
     standard = whole["S_pMSE"].drop_nulls()
     above = {limit: int((standard >= limit).sum()) for limit in (GOOD, ACCEPTABLE)}
@@ -406,8 +398,10 @@ def _measure(
     first = found[0]
     n, m = first.sizes
     value = float(standard.max()) if len(standard) else None  # type: ignore[arg-type]
-    columns = by_column(whole, first.tables)
-    copies = pl.DataFrame([{"copy": place, **summary(one.figures)} for place, one in enumerate(found, 1)])
+    columns = compared_tables.by_column(whole, first.tables)
+    copies = pl.DataFrame(
+        [{"copy": place, **compared_tables.summary(one.figures)} for place, one in enumerate(found, 1)]
+    )
     caveats = [*notes, DEPENDENT]
     caveats.append(
         "Values depend on the groups: compare releases with the same ones (see grouping_sensitivity)."
@@ -428,7 +422,7 @@ def _measure(
         name="tabular",
         value=value,
         figures={
-            **summary(whole),
+            **compared_tables.summary(whole),
             "tables_above_3": above[GOOD],
             "tables_above_10": above[ACCEPTABLE],
             "tables": whole.height,
@@ -442,12 +436,13 @@ def _measure(
         meaning=_meaning(whole, worst, above, value),
         caveats=caveats,
         parameters=parameters,
-        detail=Detail(
-            tables=lambda: engine.like(original, whole),
-            variables=lambda: engine.like(original, columns),
-            cells=lambda: engine.like(original, first.cells(shown_first(first, whole))),
-            groups=lambda: engine.like(original, groups_of(first.shared)),
-            copies=lambda: engine.like(original, copies),
+        detail=engine.tables_like(
+            original,
+            tables=whole,
+            variables=columns,
+            cells=lambda: first.cells(compared_tables.shown_first(first, whole)),
+            groups=lambda: compared_tables.groups_of(first.shared),
+            copies=copies,
         ),
     )
 

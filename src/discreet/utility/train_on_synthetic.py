@@ -13,14 +13,13 @@ from discreet import engine
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, OfStudy, measure
 from discreet.core.constraints import ColumnName, ColumnNames, Share
-from discreet.core.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.core.errors import ColumnError, InputError, ParameterError, need_known
 from discreet.core.findings import OfReleaseStudy, ReleaseFacts
-from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine.comparable import as_text, plain_text
-from discreet.microdata import Microdata, require_microdata
+from discreet.microdata import Microdata
+from discreet.pairs.side_by_side import listed_files
 
 Task = Literal["classification", "regression"]
 Learner = Literal["linear", "forest", "boosting"]
@@ -39,7 +38,6 @@ def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Training on the release",
     question="Does a model trained on the release predict real people as well?",
@@ -57,7 +55,6 @@ def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
     of_release=OfReleaseStudy(13, _where_people_are_left),
     tells=("score",),
 )
-@checked
 def train_on_synthetic(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -128,10 +125,7 @@ def train_on_synthetic(
     >>> round(train_on_synthetic(real, real, "y", learners="linear", seed=1).figures["linear_real"], 2)
     1.0
     """
-    require_microdata(original, "original")
-    copies = [released] if isinstance(released, Microdata) else list(released)
-    if not copies:
-        raise ParameterError("released must be a file or a list of at least one.")
+    copies = listed_files(released)
     chosen = (learners,) if isinstance(learners, str) else tuple(learners)
     files = _Files.read(original, copies, holdout, target, columns, categorical, task, holdout_share, seed)
     rows = []
@@ -182,7 +176,7 @@ def train_on_synthetic(
             "columns": list(files.predictors),
             "holdout": holdout is not None,
         },
-        detail=Detail(scores=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, scores=table),
     )
 
 
@@ -222,9 +216,7 @@ class _Files:
         coded = {categorical} if isinstance(categorical, str) else set(categorical)
         sources = [original, *copies, *([holdout] if holdout is not None else [])]
         for data in sources:
-            for name in (target, *predictors):
-                if name not in data.schema:
-                    raise ColumnError(f"{unknown_name(name, data.columns)} Every file needs it.")
+            need_known((target, *predictors), data.schema, "Every file needs it.")
         frames = [engine.collect(data, [*predictors, target]).drop_nulls(target) for data in sources]
         notes = []
         if any(frame.is_empty() for frame in frames):
@@ -259,8 +251,7 @@ class _Files:
 
 
 def _predictors(original: Microdata, target: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    if target not in original.schema:
-        raise ColumnError(f"{unknown_name(target, original.columns)} It was named as target.")
+    need_known([target], original.schema, "It was named as target.")
     if columns is not None:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         found = tuple(name for name in names if name != target)
@@ -284,7 +275,7 @@ def _task(values: pl.Series, task: str) -> Task:
 def _outcomes(frames: Sequence[pl.DataFrame], target: str, kind: Task) -> tuple[list[Any], int]:
     if kind == "regression":
         return [frame[target].cast(pl.Float64).to_numpy() for frame in frames], 0
-    texts = [as_text(plain_text(frame[target])) for frame in frames]
+    texts = [engine.as_text(engine.plain_text(frame[target])) for frame in frames]
     levels = pl.concat(texts).unique().sort()
     # The classes of the original come first, so that "two classes" does not hang on what a copy invented.
     known = texts[0].unique().sort()
@@ -311,7 +302,7 @@ def _coded(
                 for part in parts
             ]
         else:
-            texts = [as_text(plain_text(part)).fill_null("\x00missing") for part in parts]
+            texts = [engine.as_text(engine.plain_text(part)).fill_null("\x00missing") for part in parts]
             every = pl.concat(texts).unique().sort().to_list()
             place = {level: float(at) for at, level in enumerate(every)}
             values = [text.replace_strict(place, return_dtype=pl.Float64).to_numpy() for text in texts]

@@ -13,12 +13,10 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames
 from discreet.core.errors import InputError
-from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
-from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
@@ -26,7 +24,6 @@ Cost = Literal["sqeuclidean", "euclidean"]
 
 
 @measure(
-    room="utility",
     work="whole-file",
     title="Distance of whole records",
     question="How far would whole records have to be moved?",
@@ -40,7 +37,6 @@ Cost = Literal["sqeuclidean", "euclidean"]
     },
     compare=OfPair(11, "utility", usual=False),
 )
-@checked
 def transport(
     original: Microdata,
     released: Microdata,
@@ -171,7 +167,7 @@ def transport(
             "needs_alignment": False,
             "inference_valid": False,
         },
-        detail=Detail(repeats=lambda: engine.like(original, table)),
+        detail=engine.tables_like(original, repeats=table),
     )
 
 
@@ -194,10 +190,12 @@ class _Rows:
         codes: tuple[list[Any], list[Any]] = ([], [])
         distances = []
         for name in names:
-            kind, dtype, _ = compared_as(name, frames[0][name], frames[1][name], category=name in coded)
-            parts = [brought_to(frame[name], dtype) for frame in frames]
+            kind, dtype, _ = engine.compared_as(
+                name, frames[0][name], frames[1][name], category=name in coded
+            )
+            parts = [engine.brought_to(frame[name], dtype) for frame in frames]
             if kind == "number":
-                self._add_number(name, [physical(part) for part in parts], numbers)
+                self._add_number(name, [engine.physical(part) for part in parts], numbers)
                 continue
             levels = pl.concat([part.rename("v") for part in parts]).unique().sort(nulls_last=True)
             place = {level: at for at, level in enumerate(levels.to_list())}

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+import scipy
 
 from discreet.core.arrays import Floats, called, need_pairs, numbers_of, rows_of
 from discreet.core.constraints import AtLeast, Share
@@ -19,7 +21,7 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.parameters import checked
 from discreet.core.progress import track
 from discreet.core.randomness import Seed, generator
-from discreet.core.results import Detail, Measure
+from discreet.core.results import Measure
 from discreet.core.wording import shown
 
 _Level = Annotated[float, Share(above=True, below=True)]
@@ -55,8 +57,6 @@ def ks_one_sample(
     >>> round(found["ks"], 4), round(found["critical"], 5), found["rejected"]
     (0.3, 1.3581, False)
     """
-    from scipy.special import kolmogi, kolmogorov
-
     sample = np.sort(_known(values, "values"))
     n = len(sample)
     expected = numbers_of(called(cdf, "cdf", sample), "what cdf gives", least=0.0)
@@ -66,12 +66,12 @@ def ks_one_sample(
     below = float((expected - np.arange(n) / n).max())
     distance = max(above, below)
     statistic = float(np.sqrt(n)) * distance
-    critical = float(kolmogi(1 - level))
+    critical = float(scipy.special.kolmogi(1 - level))
     return {
         "ks": distance,
         "statistic": statistic,
         "critical": critical,
-        "p_value": float(kolmogorov(statistic)),
+        "p_value": float(scipy.special.kolmogorov(statistic)),
         "rejected": statistic > critical,
     }
 
@@ -179,10 +179,8 @@ def rank_sum(original: npt.ArrayLike, released: npt.ArrayLike) -> float:
     >>> rank_sum([0.2, 0.4, 0.5, 0.5, 0.7], [0.3, 0.5, 0.6, 0.8])
     7.0
     """
-    from scipy.stats import rankdata
-
     x, y = _known(original, "original"), _known(released, "released")
-    ranks = rankdata(np.concatenate([x, y]))
+    ranks = scipy.stats.rankdata(np.concatenate([x, y]))
     return float(ranks[: len(x)].sum() - len(x) * (len(x) + 1) / 2)
 
 
@@ -205,8 +203,6 @@ def paired_t(original: npt.ArrayLike, released: npt.ArrayLike) -> dict[str, floa
     >>> round(found["difference"], 4), round(found["p_value"], 4)
     (0.1, 0.4778)
     """
-    from scipy.stats import t as student
-
     x = numbers_of(original, "original", missing=True, empty=True).ravel()
     y = numbers_of(released, "released", missing=True, empty=True).ravel()
     need_pairs(x, y, ("original", "released"), what="records")
@@ -215,7 +211,7 @@ def paired_t(original: npt.ArrayLike, released: npt.ArrayLike) -> dict[str, floa
     if n < 2 or np.ptp(away) == 0:
         return {"t": None, "p_value": None, "difference": float(away.mean()) if n else None, "records": n}
     statistic = float(away.mean() / (away.std(ddof=1) / np.sqrt(n)))
-    p_value = float(2 * student.sf(abs(statistic), n - 1))
+    p_value = float(2 * scipy.stats.t.sf(abs(statistic), n - 1))
     return {"t": statistic, "p_value": p_value, "difference": float(away.mean()), "records": n}
 
 
@@ -357,14 +353,8 @@ def permutation_test(
         ),
         caveats=caveats,
         parameters={"n_perm": n_perm, "paired": paired, "assume_independent": assume_independent},
-        detail=Detail(null=lambda: _table(null)),
+        detail={"null": pl.DataFrame({"statistic": null})},
     )
-
-
-def _table(null: Floats) -> Any:
-    import polars as pl
-
-    return pl.DataFrame({"statistic": null})
 
 
 def _number(found: Any) -> float:

@@ -17,16 +17,13 @@ from discreet.core.citations import FRANCIS_2024, PATKI_2016
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, HoldsValues, Share
 from discreet.core.errors import ParameterError
 from discreet.core.findings import OfReleaseStudy
-from discreet.core.parameters import checked
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.utility.table_codes import Coding, Released
 
 
 @measure(
-    room="utility",
     title="Errors of counts",
-    question="Is every value of every column still as frequent?",
     headline="median error of a count (people or percent, the smaller)",
     chapter="margins",
     place=40,
@@ -42,7 +39,6 @@ from discreet.utility.table_codes import Coding, Released
     },
     of_release=OfReleaseStudy(2),
 )
-@checked
 def value_counts(
     original: Microdata,
     released: Any,
@@ -130,9 +126,7 @@ _RARE = 0.001
 
 
 @measure(
-    room="utility",
     title="Coverage of categories",
-    question="Do rare categories come back?",
     headline="of the rare categories are there",
     chapter="margins",
     place=41,
@@ -148,7 +142,6 @@ _RARE = 0.001
     },
     of_release=OfReleaseStudy(5, shapes=("linked tables",)),
 )
-@checked
 def category_coverage(
     original: Microdata,
     released: Microdata,
