@@ -266,7 +266,7 @@ def answer_of(assessment: Assessment) -> Answer:
         )
     rows = (*(_row(check) for check in verdict.checks), *(_open_row(rule) for rule in verdict.unjudged))
     heading = verdict.heading.replace(f"'{verdict.policy}'", f"“{verdict.policy}”")
-    left = f" Not judged here: {verdict.left}." if verdict.unjudged else ""
+    left = f" {verdict.left}." if verdict.unjudged else ""
     count = len(verdict.checks)
     if verdict.failed:
         broken = [check for check in verdict.checks if check.passed is False]

@@ -67,6 +67,14 @@ class PairCase:
             whole=None,
         )
 
+    def of_copy(self, place: int) -> PairCase:
+        """Look at one copy of the release by itself."""
+        return replace(
+            self,
+            files=replace(self.files, copies=(self.files.copies[place],)),
+            whole=None if self.whole is None else self.whole.of_copy(place),
+        )
+
     @property
     def linked(self) -> bool:
         """Whether the records of both files belong together."""
