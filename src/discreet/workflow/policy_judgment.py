@@ -42,6 +42,7 @@ from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_ca
 
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
+_NEW_COLUMNS = "new_columns"
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -179,7 +180,11 @@ def held_against(
         left_aside = failed and stop_at_failure
         found[table, rule] = [_left_aside(table, rule)] if left_aside else list(bench.judged(table, rule))
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
-    in_order = [*_names_of_people(alone, original), *(one for named in rules for one in found[named])]
+    in_order = [
+        *_names_of_people(alone, original),
+        *(one for named in rules for one in found[named]),
+        *_unknown_columns(policy, pair),
+    ]
     verdict = Verdict(
         policy.name,
         tuple(one for one in in_order if isinstance(one, Check)),
@@ -188,9 +193,25 @@ def held_against(
     return verdict.accepting(accept)
 
 
+def _unknown_columns(policy: Policy, pair: PairCase | str | None) -> list[Unjudged]:
+    """Leave a verdict open on columns that only the release has: they are held against nothing."""
+    names = pair.unexplained if isinstance(pair, PairCase) and policy.comparison else ()
+    if not names:
+        return []
+    listed = ", ".join(map(repr, names))
+    return [
+        Unjudged(
+            _NEW_COLUMNS,
+            "none that nobody knows",
+            f"to know what {listed} of the release {'holds' if len(names) == 1 else 'hold'}",
+            "leave out what was not made from columns that stay, or let a person accept it (accept=…, --accept)",
+        )
+    ]
+
+
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [rule.name for rule in (*policy.rules, *policy.comparison)]
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), _NEW_COLUMNS]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
