@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from scipy.optimize import linear_sum_assignment
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Flags, Floats
 from discreet.engine.comparable import as_text, plain_text
 
 _ALIKE = 0.8  # two columns whose values overlap by so much are taken for one another
@@ -26,6 +26,7 @@ _MOST_VALUES = 1_500
 _FEWEST_HITS = 8
 _FEW_HITS = 0.02
 _SHIFTS = 20
+_SAME = 0.5  # from this share of values of the original on, numbers are those of one of its columns
 _AMOUNT = r"[+-]?\d{1,3}(?:[ ,']\d{3})*(?:[.,]\d+)?|[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 _NUMBER = rf"^(?:[€$£]|[A-Z]{{3}})?\s*({_AMOUNT})\s*(?:[€$£%]|[A-Z]{{3}})?$"
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y%m%d", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y")
@@ -78,10 +79,10 @@ def undisguised(
         frame = released.with_columns(values.alias(name) for name, (values, _) in read.items())
         yield Undisguised(frame, tuple(Disguise(name, name, how) for name, (_, how) in read.items()))
     extra = [name for name in released.columns if name not in original.columns]
-    if found := _under_other_names(original, released, extra):
-        frame = released.with_columns(values.alias(name) for name, (_, values, _) in found.items())
-        told = tuple(Disguise(name, other, how) for name, (other, _, how) in found.items())
-        yield Undisguised(frame.drop(other for other, _, _ in found.values()), told)
+    if others := _under_other_names(original, released, extra):
+        frame = released.with_columns(values.alias(name) for name, (_, values, _) in others.items())
+        told = tuple(Disguise(name, other, how) for name, (other, _, how) in others.items())
+        yield Undisguised(frame.drop(other for other, _, _ in others.values()), told)
 
 
 def unexplained(original: pl.DataFrame, released: pl.DataFrame) -> list[str]:
@@ -139,7 +140,7 @@ def _read(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] | None:
 def _read_texts(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] | None:
     texts, others = as_text(plain_text(ours)).rename("v"), as_text(plain_text(theirs)).rename("v")
     known = texts.drop_nulls()
-    before = float(others.drop_nulls().is_in(known.unique().implode()).mean() or 0)
+    before = int(others.is_in(known.implode()).sum()) / max(len(others) - others.null_count(), 1)
     if before >= _KNOWN:
         return None
     levels, mapped = known.unique().sort(), pl.Series("v", [None] * len(others), dtype=pl.String)
@@ -264,13 +265,15 @@ def _most_common(gaps: Floats) -> float:
 def _nearest(values: Floats, asked: Floats) -> Floats:
     place = np.clip(np.searchsorted(values, asked), 1, len(values) - 1)
     left, right = values[place - 1], values[place]
-    return np.where(np.abs(asked - left) <= np.abs(right - asked), left, right)
+    return np.asarray(np.where(np.abs(asked - left) <= np.abs(right - asked), left, right))
 
 
-def _close(values: Floats, asked: Floats) -> Floats:
-    """Allow the rounding of both: a millionth of the usual distance between values."""
+def _close(values: Floats, asked: Floats) -> Flags:
+    """Allow the rounding of both: a thousandth of the usual distance between values."""
+    if len(values) < 2:
+        return np.asarray(asked == values[0])
     gap = float(np.median(np.diff(values)))
-    return np.abs(_nearest(values, asked) - asked) <= 1e-3 * gap + 1e-9 * np.abs(asked)
+    return np.asarray(np.abs(_nearest(values, asked) - asked) <= 1e-3 * gap + 1e-9 * np.abs(asked))
 
 
 def _hits(values: Floats, asked: Floats) -> int:
@@ -345,7 +348,7 @@ def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tup
     parts = [pl.len().cast(pl.Float64).alias("·share") / len(labels) * 4]
     for name in beside.columns:
         if _is_measured(like[name]) and beside.schema[name].is_numeric():
-            spread = float(like[name].cast(pl.Float64, strict=False).std() or 1.0) or 1.0
+            spread = float(np.nanstd(like[name].cast(pl.Float64, strict=False).to_numpy())) or 1.0
             parts.append((pl.col(name).cast(pl.Float64).mean() / spread).alias(name))
         elif not _is_measured(like[name]):
             top = like[name].drop_nulls().mode().sort()
@@ -383,7 +386,8 @@ def _overlap(ours: pl.Series, theirs: pl.Series) -> float:
         sides = [_numbers(side) for side in (ours, theirs)]
         if any(side is None or side.null_count() == len(side) for side in sides):
             return 0.0
-        return 1 - _apart(*(side.drop_nulls().to_numpy() for side in sides if side is not None))
+        x, y = (side.drop_nulls().to_numpy() for side in sides if side is not None)
+        return 1 - _apart(x, y) if _close(np.unique(x), y).mean() >= _SAME else 0.0
     if _is_measured(theirs):
         return 0.0
     a, b = (_shares(as_text(plain_text(side))) for side in (ours, theirs))

@@ -89,7 +89,15 @@ def _read_back(
             readings.append(
                 Reading(_case(original, held, settings, labels=None, seed=case.seed), " and ".join(told))
             )
-    read = {one.released for way in ways for found in way if found is not None for one in found.disguises}
+    # What stands beside the column that it could be is something else, until a person says what.
+    read = {
+        one.released
+        for way in ways
+        for found in way
+        if found is not None
+        for one in found.disguises
+        if one.column not in theirs[0].columns
+    }
     extra = tuple(name for name in unexplained(ours, theirs[0]) if name not in read)
     return replace(case, readings=tuple(readings), unexplained=extra)
 

@@ -21,29 +21,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
-from discreet import engine
 from discreet.core.cards import measure_names
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.randomness import Seed
 from discreet.core.requests import answer_of
 from discreet.core.results import Measure, Release, Scenario
-from discreet.core.values import canonical_text
 from discreet.core.verdicts import Acceptance, Check, Unjudged, Verdict
 from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
+from discreet.workflow.beside_rules import NEW_COLUMNS, beside_rules
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
 
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
-_NEW_COLUMNS = "new_columns"
-_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def judge(
@@ -180,10 +176,11 @@ def held_against(
         left_aside = failed and stop_at_failure
         found[table, rule] = [_left_aside(table, rule)] if left_aside else list(bench.judged(table, rule))
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
+    beside = beside_rules(policy, alone, pair, original)
     in_order = [
-        *_names_of_people(alone, original),
+        *(one for one in beside if isinstance(one, Check)),
         *(one for named in rules for one in found[named]),
-        *_unknown_columns(policy, pair),
+        *(one for one in beside if isinstance(one, Unjudged)),
     ]
     verdict = Verdict(
         policy.name,
@@ -193,25 +190,9 @@ def held_against(
     return verdict.accepting(accept)
 
 
-def _unknown_columns(policy: Policy, pair: PairCase | str | None) -> list[Unjudged]:
-    """Leave a verdict open on columns that only the release has: they are held against nothing."""
-    names = pair.unexplained if isinstance(pair, PairCase) and policy.comparison else ()
-    if not names:
-        return []
-    listed = ", ".join(map(repr, names))
-    return [
-        Unjudged(
-            _NEW_COLUMNS,
-            "none that nobody knows",
-            f"to know what {listed} of the release {'holds' if len(names) == 1 else 'hold'}",
-            "leave out what was not made from columns that stay, or let a person accept it (accept=…, --accept)",
-        )
-    ]
-
-
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), _NEW_COLUMNS]
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
@@ -309,49 +290,6 @@ def _worst(checks: Sequence[Check | Unjudged]) -> Check | Unjudged:
         return (2 if one.passed else 0), (actual if one.limit.startswith("at least") else -actual)
 
     return min(checks, key=rank)
-
-
-def _names_of_people(alone: Mapping[str, Case | str], original: Microdata | None) -> list[Check]:
-    """Refuse a file that still says who people are: no policy clears one, whatever its rules are.
-
-    Pseudonyms pass where the original shows that they are some.
-    """
-    for name, case in alone.items():
-        if isinstance(case, str):
-            continue
-        told = _columns_that_say_who(case.data, original)
-        if told:
-            reason = f"direct identifiers are left in the file: {', '.join(repr(column) for column in told)}"
-            return [Check("direct identifiers", "value", name, "none", len(told), False, reason)]
-    return []
-
-
-def _columns_that_say_who(released: Microdata, original: Microdata | None) -> list[str]:
-    """Find the identifiers that are left, under their own name or, where the original is there, under a new one."""
-    if original is None:
-        return [name for name in released.roles.identifiers if len(_folded(released, name))]
-    names = [name for name in original.roles.identifiers if name in original.columns]
-    known = {name: _folded(original, name) for name in names}
-    new = [name for name in released.columns if name not in original.columns]
-    return [
-        column
-        for column in (*(name for name in names if name in released.columns), *(new if names else ()))
-        if any(_repeats(_folded(released, column), values, column in names) for values in known.values())
-    ]
-
-
-def _folded(data: Microdata, column: str) -> pl.Series:
-    """The distinct values as texts, whatever their letters' size and the blanks around them."""
-    if not (data.schema[column].is_numeric() or data.schema[column] in _TEXTS):
-        return pl.Series([], dtype=pl.String)
-    return canonical_text(engine.distinct_values(data, column)).str.strip_chars().str.to_lowercase().unique()
-
-
-def _repeats(here: pl.Series, there: pl.Series, same_column: bool) -> bool:
-    """Whether one column repeats another; small numbers of a new column may be anything, so most must be there."""
-    found = int(here.is_in(there.implode()).sum())
-    bare = here.str.contains(r"^-?[0-9.]+$").all()
-    return found > 0 if same_column or not bare else 2 * found > len(there)
 
 
 def _nobody_knows_whose(case: Case | str) -> Lack | None:
