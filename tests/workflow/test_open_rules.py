@@ -171,3 +171,11 @@ def test_an_accepted_rule_ends_with_5_and_a_name_and_a_reason_are_asked_for(tmp_
     )
     refused = CliRunner().invoke(app, given)
     assert isinstance(refused.exception, ParameterError)
+
+
+def test_the_paper_says_first_who_accepted_what(tmp_path):
+    accepted = Acceptance("singling_out.risk", because="nobody else can be asked", by="A. Steward")
+    found = compare(people(1), people(2), policy=ATTACKS, accept=[accepted])
+    page = found.to_html(tmp_path / "paper.html").read_text(encoding="utf-8")
+    assert "Accepted by A. Steward" in page
+    assert page.index("Accepted by A. Steward") < page.index("What went wrong first")
