@@ -178,4 +178,4 @@ def test_the_paper_says_first_who_accepted_what(tmp_path):
     found = compare(people(1), people(2), policy=ATTACKS, accept=[accepted])
     page = found.to_html(tmp_path / "paper.html").read_text(encoding="utf-8")
     assert "Accepted by A. Steward" in page
-    assert page.index("Accepted by A. Steward") < page.index("What went wrong first")
+    assert page.index("Accepted by A. Steward") < page.index('<section id="wrong"')
