@@ -42,11 +42,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discreet.core.cards import card_of
+from discreet.core.cards import Figure, card_of
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.files.untrusted import read_toml
-from discreet.core.results import Scenario
-from discreet.core.verdicts import Check
+from discreet.core.results import Measure, Scenario
+from discreet.core.verdicts import Check, Unjudged
 from discreet.core.wording import title_of, worded, words_at
 
 _FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs", "budget")
@@ -98,20 +98,123 @@ class Rule:
             parts.append(f"at most {self._worded(self.at_most)}")
         return " and ".join(parts)
 
-    def check(self, scenario: Scenario, *, table: str = "rules") -> Check:
-        """Hold the rule against the measures of one scenario; ``table`` is where the rule stands in its policy."""
+    @property
+    def said(self) -> Figure | None:
+        """What the card of the measure says of the figure."""
+        card = card_of(self.measure)
+        return card.figure(self.figure) if card else None
+
+    @property
+    def fault(self) -> str:
+        """Why no file could break the rule, or none could keep it; empty where it is a rule.
+
+        Examples
+        --------
+        >>> Rule("k_anonymity", at_most=5).fault
+        'more is better here, so that at_most protects nobody. Use at_least.'
+        >>> Rule("uniqueness", at_most=5).fault
+        'it is a share between 0 and 1, and 5 is not: write 5 percent as 0.05.'
+        >>> Rule("k_anonymity", at_least=5).fault
+        ''
+        """
+        said = self.said
+        if said is None:
+            return ""
+        for limit, name, better, instead in (
+            (self.at_most, "at_most", "higher", "at_least"),
+            (self.at_least, "at_least", "lower", "at_most"),
+        ):
+            if limit is None:
+                continue
+            if not math.isfinite(limit):
+                return f"{name} is infinite, so that it limits nothing. Name a number."
+            if said.better == better and (self.at_least is None or self.at_most is None):
+                what = "more" if better == "higher" else "less"
+                return f"{what} is better here, so that {name} protects nobody. Use {instead}."
+            if said.unit and not 0 <= limit <= said.most:
+                kind = (
+                    "a share between 0 and 1"
+                    if said.unit == "share"
+                    else "a number of percent between 0 and 100"
+                )
+                hint = (
+                    f": write {limit:g} percent as {limit / 100:g}"
+                    if said.unit == "share" and 1 < limit <= 100
+                    else ""
+                )
+                return f"it is {kind}, and {limit:g} is not{hint}."
+            if (name == "at_most" and limit >= said.most) or (name == "at_least" and limit <= said.least):
+                return f"every file keeps {name} = {limit:g}. Name a number that some file breaks."
+        return ""
+
+    def check(self, scenario: Scenario, *, table: str = "rules") -> Check | Unjudged:
+        """Hold the rule against the measures of one scenario; ``table`` is where the rule stands in its policy.
+
+        Where the card names an interval for the figure, the rule fails when all of the interval is beyond the limit,
+        holds when all of it keeps the limit, and is not decided otherwise.
+        """
         what = f"{title_of(self.measure)}{self._figure_in_words()}"
-        where = "" if scenario.name == MAIN else f" in scenario '{scenario.name}'"
+        where = "" if scenario.name == MAIN else f" in {_where(scenario.name)}"
         actual, gap = self._found(scenario)
-        if gap:
+        measure = scenario.measures.get(self.measure)
+        if gap or measure is None:
             passed, reason = None, f"{what} could not be checked{where}: {gap}"
         else:
-            passed = self._holds(actual)
-            reason = f"{what} is {self._worded(actual)}{where} (policy: {self.limit})"
-        measure = scenario.measures.get(self.measure)
+            low, high = self._interval(measure, actual)
+            between = "" if low == high else f" ({self._worded(low)} to {self._worded(high)})"
+            reason = f"{what} is {self._worded(actual)}{between}{where} (policy: {self.limit})"
+            passed = self._holds(low) and self._holds(high)
+            if low != high and not passed and not self._broken(low, high):
+                return self._undecided(measure, (low, float(actual), high), f"{what}{between}", table)
         left_out = 0 if measure is None else int(measure.figures.get("all_suppressed") or 0)
         return Check(
             self.measure, self.figure, scenario.name, self.limit, actual, passed, reason, table, left_out
+        )
+
+    def _interval(self, measure: Measure, actual: float) -> tuple[float, float]:
+        """Give the ends between which the figure may really be; the figure itself where nothing is said of them."""
+        said = self.said
+        ends = [measure.figures.get(name) for name in said.interval] if said and said.interval else []
+        if not all(isinstance(end, int | float) for end in ends) or not ends:
+            return actual, actual
+        low, high = (float(end) for end in ends if end is not None)
+        return min(low, actual), max(high, actual)
+
+    def _broken(self, low: float, high: float) -> bool:
+        """Whether no number between the two keeps the limit."""
+        return (self.at_least is not None and high < self.at_least) or (
+            self.at_most is not None and low > self.at_most
+        )
+
+    def _undecided(
+        self, measure: Measure, found: tuple[float, float, float], what: str, table: str
+    ) -> Unjudged:
+        """Say that the interval crosses the limit, and how many people it would take to know."""
+        low, actual, high = found
+        limit = self.at_most if self.at_most is not None and high > self.at_most else self.at_least
+        assert limit is not None
+        said = self.said
+        tries = measure.figures.get(said.tries) if said else None
+        apart, end = abs(limit - actual), high if actual <= limit else low
+        needs = "more people to be decided"
+        if isinstance(tries, int | float) and tries and apart > 0:
+            people = _rounded_up(tries * ((end - actual) / apart) ** 2)
+            needs = (
+                f"about {people:,} people to be decided ({tries:,.0f} were attacked)"
+                if people <= _MOST_PEOPLE
+                else f"more people than can be had: the limit is too near ({tries:,.0f} were attacked)"
+            )
+        return Unjudged(
+            self.name,
+            self.limit,
+            needs,
+            f"{what} crosses the limit: attack more people, and hold them against as many who were not used",
+            table,
+            "discreet compare ORIGINAL RELEASE --policy POLICY --holdout MORE_PEOPLE",
+            decided=False,
+            actual=actual,
+            low=low,
+            high=high,
         )
 
     def _worded(self, number: float) -> str:
@@ -276,6 +379,17 @@ class Policy:
 
 
 MAIN = "all keys"
+_MOST_PEOPLE = 10_000_000
+
+
+def _where(scenario: str) -> str:
+    return scenario if scenario.startswith("copy ") else f"scenario '{scenario}'"
+
+
+def _rounded_up(number: float) -> int:
+    """Round a number of people up to two digits that count."""
+    step = 10 ** max(int(math.log10(max(number, 1))) - 1, 0)
+    return int(math.ceil(number / step) * step)
 
 
 def _stated_rules(document: Mapping[str, Any], table: str, origin: str) -> tuple[Rule, ...]:

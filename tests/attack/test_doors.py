@@ -50,7 +50,8 @@ def test_without_people_set_aside_the_policy_of_three_attackers_is_not_judged(fi
         original, released, holdout=control, measures=["margins"], policy="three-attackers", seed=1
     )
     (two,) = judged.releases.values()
-    assert two.verdict.meets is True
+    assert two.verdict.meets is None  # three hundred people are too few to show that nothing is given away
+    assert not any(rule.decided for rule in two.verdict.unjudged)
     leaked = compare(
         original, original, holdout=control, measures=["margins"], policy="three-attackers", seed=1
     )

@@ -31,7 +31,11 @@ def test_the_sidecar_is_used_when_no_roles_are_given(survey):
     data = read(survey)
     assert data.roles == Roles.of(keys="age", sensitive="pay")
     assert data.frame.collect()["pay"].to_list() == [1, None]
-    assert read(survey, keys="sex").roles == Roles.of(keys="sex")
+    assert read(survey, keys="sex").roles == Roles.of(keys="sex", sensitive="pay")
+    assert read(survey, keys=["age", "pay"]).roles == Roles.of(keys=["age", "pay"])
+    assert read(survey, keys=["age", "pay"], sensitive="sex").roles == Roles.of(
+        keys=["age", "pay"], sensitive="sex"
+    )
     assert read(survey, roles={"keys": ["sex"]}).roles == Roles.of(keys="sex")
     assert read(survey, missing="1").frame.collect()["pay"].to_list() == [None, -8]
 

@@ -80,13 +80,13 @@ def test_missing_as_wildcard_leaves_out_what_needs_classes():
 
 def test_policy_parameters_reach_the_measures():
     policy = Policy(
-        "p", rules=[Rule("k_anonymity", at_least=1)], parameters={"l_diversity": {"kind": "entropy"}}
+        "p", rules=[Rule("k_anonymity", at_least=2)], parameters={"l_diversity": {"kind": "entropy"}}
     )
     assert assess(people(), policy)["l_diversity"].parameters["kind"] == "entropy"
 
 
 def test_an_unknown_policy_parameter_is_refused():
-    policy = Policy("p", rules=[Rule("k_anonymity", at_least=1)], parameters={"l_diversity": {"kindd": 1}})
+    policy = Policy("p", rules=[Rule("k_anonymity", at_least=2)], parameters={"l_diversity": {"kindd": 1}})
     with pytest.raises(ParameterError, match="'kind'"):
         assess(people(), policy)
 
@@ -176,7 +176,7 @@ def test_a_slip_in_a_policy_is_bad_input_and_not_a_verdict(document, words):
 
 
 def test_a_rule_about_two_files_cannot_be_met_by_one():
-    found = assess(people(), Policy("Ours", rules=[Rule("neighbors", at_most=1)]))
+    found = assess(people(), Policy("Ours", rules=[Rule("neighbors", at_most=0.99)]))
     assert "not computed on one file alone" in found.line
 
 
@@ -239,7 +239,7 @@ def test_a_measure_that_cannot_choose_its_column_is_left_out_with_the_reason():
         {
             "name": "meters",
             "parameters": {"series": {"reading": "heat"}},
-            "rules": {"uniqueness": {"at_most": 1}},
+            "rules": {"uniqueness": {"at_most": 0.99}},
         }
     )
     assert (

@@ -79,13 +79,24 @@ INTERVALS = (
 
 RISK_FIGURES: Mapping[str, Figure] = {
     "value": Figure(
-        "Risk beyond the holdout", unit="share", better="lower", summary=True, words={"rule": "risk"}
+        "Risk beyond the holdout",
+        unit="share",
+        better="lower",
+        summary=True,
+        words={"rule": "risk"},
+        interval=("risk_low", "risk_high"),
+        tries="attacks",
     ),
     "attack_rate": Figure("Successes against people in the file", unit="share", better="lower"),
     "control_rate": Figure("Successes against people not in the file", unit="share"),
     "baseline_rate": Figure("Successes of a blind guess", unit="share"),
     "risk": Figure(
-        "Risk beyond the holdout", unit="share", better="lower", words={"rule": "risk beyond the holdout"}
+        "Risk beyond the holdout",
+        unit="share",
+        better="lower",
+        words={"rule": "risk beyond the holdout"},
+        interval=("risk_low", "risk_high"),
+        tries="attacks",
     ),
     "risk_low": Figure("Risk, lower end of the 95 % interval", unit="share", better="lower"),
     "risk_high": Figure(

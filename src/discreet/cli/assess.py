@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.printing import end_by, say
+from discreet.cli.printing import end_by, say, say_commands
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -38,6 +38,9 @@ def assess(
     missing: options.MissingKeys = "category",
     seed: Annotated[int | None, typer.Option("--seed", help="For the estimators that simulate.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
+    accept: options.Accept = None,
+    because: options.Because = None,
+    by: options.By = None,
     json: options.AsJson = False,
     show_values: options.ShowValues = False,
 ) -> None:
@@ -57,13 +60,16 @@ def assess(
         missing=missing,  # type: ignore[arg-type]
         show_values=show_values,
         progress=not json,
+        accept=options.acceptances(accept, because, by),
         seed=seed,
     )
     written = found.to_html(html) if html else None
     if not options.printed(found, json=json, check=check, show_values=show_values):
         _show(found, written)
     if found.verdict is not None:
-        end_by([found.verdict.meets])
+        if not json and not check:
+            say_commands([found.verdict], FILE=source.file, RELEASE=source.file, POLICY=policy)
+        end_by([found.verdict])
 
 
 def _show(found: Assessment, written: Path | None) -> None:

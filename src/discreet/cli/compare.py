@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.printing import end_by, say
+from discreet.cli.printing import end_by, say, say_commands
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -83,6 +83,9 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the risk-utility map to this file (.svg, .png, .pdf).")
     ] = None,
+    accept: options.Accept = None,
+    because: options.Because = None,
+    by: options.By = None,
     json: options.AsJson = False,
     show_values: options.ShowValues = False,
 ) -> None:
@@ -112,6 +115,7 @@ def compare(
         seed=seed,
         progress=not json,
         show_values=show_values,
+        accept=options.acceptances(accept, because, by),
     )
     if plot:
         options.write_picture(found.plot(), plot)
@@ -123,7 +127,10 @@ def compare(
         for path in (written, plot):
             if path:
                 say(f"Written: {path}")
-    end_by(release.verdict.meets for release in found.releases.values() if release.verdict)
+    verdicts = [release.verdict for release in found.releases.values() if release.verdict]
+    if not json and not check:
+        say_commands(verdicts, ORIGINAL=source.file, RELEASE=released[0], POLICY=policy)
+    end_by(verdicts)
 
 
 def _releases(source: Source, files: list[str], *, copies: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.printing import end_by, say
+from discreet.cli.printing import end_by, say, say_commands
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -63,6 +63,9 @@ def finish(
     write_as: options.WriteAs = None,
     guard_formulas: options.GuardFormulas = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    accept: options.Accept = None,
+    because: options.Because = None,
+    by: options.By = None,
     json: options.AsJson = False,
 ) -> None:
     """Make a synthetic file ready to leave: blurred, top-coded, without lookalikes, checked and labelled."""
@@ -99,7 +102,8 @@ def finish(
     if policy is not None:
         from discreet.workflow.policy_judgment import judge
 
-        verdict = judge(release.data, policy, real, seed=seed)
+        accepted = options.acceptances(accept, because, by)
+        verdict = judge(release.data, policy, real, accept=accepted, seed=seed)
     write(release.data, out, overwrite=overwrite, **writing)
     if json:
         options.print_json(
@@ -113,8 +117,9 @@ def finish(
         _show(release, out)
         if verdict is not None:
             say(verdict.line)
+            say_commands([verdict], ORIGINAL=original, RELEASE=out, POLICY=policy)
     if verdict is not None:
-        end_by([verdict.meets])
+        end_by([verdict])
 
 
 def _files(source: Source, original: str | None) -> tuple[Microdata, Microdata | None]:

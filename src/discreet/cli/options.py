@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
     from discreet.core.results import Assessment
+    from discreet.core.verdicts import Acceptance
     from discreet.workflow.comparison_results import Comparison
 
 
@@ -42,6 +43,15 @@ GuardFormulas = Annotated[
         "--guard-formulas", help="Text and Excel files: let no spreadsheet take a text for a formula."
     ),
 ]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accept",
+        help="An open rule (not a failed one) that somebody takes responsibility for; with --because, --by.",
+    ),
+]
+Because = Annotated[str | None, typer.Option("--because", help="Why the open rule is accepted.")]
+By = Annotated[str | None, typer.Option("--by", help="Who accepts the open rule.")]
 _PICTURES = (".svg", ".png", ".pdf")
 
 
@@ -155,6 +165,23 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
         except ValueError:
             found[name.strip()] = text
     return found
+
+
+def acceptances(rules: Sequence[str] | None, because: str | None, by: str | None) -> tuple[Acceptance, ...]:
+    """Read who accepts which open rules, and why."""
+    from discreet.core.verdicts import Acceptance
+
+    if not rules:
+        if because or by:
+            raise ParameterError(
+                "--because and --by say who accepts an open rule: name it with --accept RULE."
+            )
+        return ()
+    if not because or not by:
+        raise ParameterError(
+            "--accept needs --because TEXT and --by NAME: a rule is accepted by a person, for a reason."
+        )
+    return tuple(Acceptance(rule, because, by) for rule in rules)
 
 
 def print_json(document: Any, *, show_values: bool = False) -> None:

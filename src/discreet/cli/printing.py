@@ -8,6 +8,7 @@ codes (``\x1b``) instead; so are line breaks within a name, which could pass for
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ import typer
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from discreet.core.verdicts import Verdict
 
 
 # All control characters but tab and line feed, and those that turn the direction of reading or break lines.
@@ -81,19 +84,30 @@ def _code(found: re.Match[str]) -> str:
 # What a command hands back to the shell: 0 is a clearance, everything else is not.
 #
 # 0 done (and every rule of the policy was judged and holds), 1 a defect in discreet, 2 bad input, 3 the policy is not
-# met, 4 nothing failed, but something is left to judge: rules that need what was not there, outputs that need a person.
+# met, 4 nothing failed, but something is left to judge: rules that need what was not there, outputs that need a person,
+# 5 the same, and a person accepted all that is open.
 
 
 DEFECT = 1
 BAD_INPUT = 2
 NOT_MET = 3
 LEFT_TO_JUDGE = 4
+ACCEPTED = 5
 
 
-def end_by(meets: Iterable[bool | None]) -> None:
-    """End a command by its verdicts: True for a policy that is met, None for one left open."""
-    found = list(meets)
-    if False in found:
-        raise typer.Exit(NOT_MET)
-    if None in found:
-        raise typer.Exit(LEFT_TO_JUDGE)
+def end_by(verdicts: Iterable[Verdict | bool | None]) -> None:
+    """End a command by its verdicts; True stands for a policy that is met, None for one left open."""
+    ways = {True: "met", False: "not met", None: "open"}
+    found = {ways[one] if one is None or isinstance(one, bool) else one.outcome for one in verdicts}
+    for outcome, code in (("not met", NOT_MET), ("open", LEFT_TO_JUDGE), ("accepted", ACCEPTED)):
+        if outcome in found:
+            raise typer.Exit(code)
+
+
+def say_commands(verdicts: Iterable[Verdict | None], **known: str | None) -> None:
+    """Print the commands that would judge what is open; ``known`` are the names of files and policies in them."""
+    for command in dict.fromkeys(line for one in verdicts if one is not None for line in one.commands):
+        words = [
+            shlex.quote(known.get(word) or word) if word.isupper() else word for word in command.split(" ")
+        ]
+        say(f"To judge it: {' '.join(words)}")

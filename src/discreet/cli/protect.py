@@ -9,7 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
-from discreet.cli.printing import end_by, say
+from discreet.cli.printing import end_by, say, say_commands
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
 from discreet.core.errors import ParameterError
@@ -71,6 +71,9 @@ def protect(
             "--policy", "-p", help="Judge the release by a policy file (TOML) or a template's name."
         ),
     ] = None,
+    accept: options.Accept = None,
+    because: options.Because = None,
+    by: options.By = None,
     effort: Effort = "normal",
     keep: Keep = None,
     importance: Importance = None,
@@ -134,6 +137,7 @@ def protect(
             progress=not json,
             ledger=paid,
             record_key=options.columns(record_key),
+            accept=options.acceptances(accept, because, by),
             seed=seed,
         )
         release = report.release
@@ -164,7 +168,9 @@ def protect(
     else:
         _show(release, written or (None if dry_run or parts is None else str(parts)), report, html)
     if report is not None and report.verdict is not None:
-        end_by([report.verdict.meets])
+        if not json:
+            say_commands([report.verdict], ORIGINAL=source.file, RELEASE=out, POLICY=policy)
+        end_by([report.verdict])
 
 
 def _check_plan(plan: str | None, steps: list[str] | None, policy: str | None, *, auto: bool) -> None:

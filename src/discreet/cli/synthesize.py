@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
-from discreet.cli.printing import end_by, say
+from discreet.cli.printing import end_by, say, say_commands
 from discreet.cli.source import Source, takes_source
 from discreet.cli.synthesized_files import (
     judged_synthesis,
@@ -101,6 +101,9 @@ def synthesize(
             "more than this, e.g. 0.05. With --policy 0.05 unless given; 0 attacks nothing.",
         ),
     ] = None,
+    accept: options.Accept = None,
+    because: options.Because = None,
+    by: options.By = None,
     copies: Annotated[int, typer.Option("--copies", "-m", help="Number of synthetic files.")] = 1,
     rows: Annotated[
         int | None, typer.Option("--rows", "-n", help="Number of records; as many as the original has.")
@@ -234,7 +237,14 @@ def synthesize(
             fitted = _fitted(chosen, data, seed, ledger, source.file, memory=memory, progress=not json)
         else:
             judged = judged_synthesis(
-                data, policy, chosen, n=rows, copies=copies, seed=seed, progress=not json
+                data,
+                policy,
+                chosen,
+                n=rows,
+                copies=copies,
+                accept=options.acceptances(accept, because, by),
+                seed=seed,
+                progress=not json,
             )
             fitted = judged.fitted
         refuse_unpaid(fitted.guarantee, ledger, source.file)
@@ -270,6 +280,8 @@ def synthesize(
         _show(summary, lookalikes_said(data, files) if data is not None and compared else None)
         for line in [] if judged is None else [*judged.lines, *([not_attacked] if not_attacked else [])]:
             say(line)
+        if judged is not None:
+            say_commands(judged.verdicts, ORIGINAL=source.file, RELEASE=out, POLICY=policy)
     if judged is not None:
         end_by(verdicts_of(judged, asked=limit_named))
 

@@ -13,6 +13,7 @@ from discreet.core.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
     from discreet.cli.source import Source
+    from discreet.core.verdicts import Verdict
     from discreet.microdata import Microdata
     from discreet.synth import Synthesizer
     from discreet.workflow.synthesis_for_policy import SynthesisForPolicy
@@ -98,13 +99,13 @@ def write_page(judged: SynthesisForPolicy, html: Path | None) -> None:
         judged.within.to_html(html)
 
 
-def verdicts_of(judged: SynthesisForPolicy, *, asked: bool) -> Iterator[bool | None]:
+def verdicts_of(judged: SynthesisForPolicy, *, asked: bool) -> Iterator[Verdict | bool | None]:
     """Give the verdicts of the policy, and whether the limit holds where the user named one.
 
     The limit that comes with a policy is none of its rules; where attackers gained more all the same, a person has to
     look at it before the file is cleared.
     """
-    yield from (verdict.meets for verdict in judged.verdicts)
+    yield from judged.verdicts
     if judged.within is not None:
         if asked:
             yield judged.within.holds

@@ -56,7 +56,7 @@ def verdict_panel(verdict: Verdict, *, name: str = "", is_unicode: bool) -> Pane
         plain(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
         for check in verdict.checks
     ]
-    lines += [plain(f"? Not judged here: {line}") for line in verdict.left_lines]
+    lines += [plain(f"? {line}") for line in verdict.left_lines]
     color = {True: "green", False: "red", None: "yellow"}[verdict.meets]
     return Panel(Group(*lines), title=plain(f"{name}{verdict.heading}"), border_style=color)
 

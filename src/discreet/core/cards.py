@@ -66,6 +66,13 @@ class Figure:
         tables.
     aim
         What a plan aims at to keep a rule on it.
+    interval
+        The figures that are the lower and the upper end of what it may really be: a rule on it holds, fails or is not
+        decided by them.
+    tries
+        The figure that counts what the interval rests on.
+    least
+        The least that a figure without a unit can be: 1 for the people of a group.
     """
 
     label: str = ""
@@ -74,6 +81,14 @@ class Figure:
     summary: bool = False
     words: Mapping[Place, str] = field(default_factory=dict)
     aim: Aim = ""
+    interval: tuple[str, str] | None = None
+    tries: str = ""
+    least: float = 0.0
+
+    @property
+    def most(self) -> float:
+        """The most that it can be."""
+        return {"share": 1.0, "percent": 100.0, "": float("inf")}[self.unit]
 
 
 @dataclass(frozen=True)

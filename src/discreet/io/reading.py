@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet.core.errors import ColumnError, InputError, ParameterError, is_panic, unknown_name
 from discreet.core.native_libraries import quiet_panics
-from discreet.core.roles import ROLES, Roles
+from discreet.core.roles import EXCLUSIVE, ROLES, Roles, columns_named
 from discreet.core.values import check_calendar
 from discreet.io.delimited import scan_delimited
 from discreet.io.fingerprints import fingerprint_of
@@ -56,8 +56,8 @@ def read(
         ``.dta``, ``.sas7bdat``, ``.xpt``, ``.xlsx``) or the address of a database (``sqlite:///people.db``,
         ``duckdb:///people.duckdb``, ``postgresql://host/database``, …).
     roles
-        Roles, a mapping of them, or the path of a TOML file that holds them. When neither this nor a role
-        keyword is given, a sidecar ``survey.roles.toml`` next to ``survey.csv`` is used.
+        Roles, a mapping of them, or the path of a TOML file that holds them. Without this a sidecar
+        ``survey.roles.toml`` next to ``survey.csv`` is used. Role keywords replace single roles of either.
     query
         For a database: a SELECT statement or the name of a table.
     **options
@@ -149,8 +149,8 @@ def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str,
         fingerprints=seen,
         origins=((os.path.realpath(path), ""),),
     )
-    uses_sidecar = roles is None and not given
-    chosen = _chosen(sidecar.roles if roles is not None or uses_sidecar else Roles(), given)
+    uses_sidecar = roles is None
+    chosen = _chosen(sidecar.roles, given)
     try:
         return Microdata(frame, **chosen, metadata=metadata)
     except ColumnError as error:
@@ -212,7 +212,21 @@ def _sidecar(path: Path | None, roles: Any) -> Sidecar:
 
 
 def _chosen(roles: Roles, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{role.name: getattr(roles, role.name) for role in fields(roles)}, **given}
+    """Keep the roles of the file that nobody named; a column that is named for another role leaves its own."""
+    taken = {
+        column
+        for role, columns in given.items()
+        if role in EXCLUSIVE
+        for column in columns_named(columns, role)
+    }
+    kept: dict[str, Any] = {}
+    for role in (field.name for field in fields(roles)):
+        columns = getattr(roles, role)
+        if role in EXCLUSIVE and role not in given and columns:
+            left = tuple(name for name in columns_named(columns, role) if name not in taken)
+            columns = left if isinstance(columns, tuple) else next(iter(left), None)
+        kept[role] = columns
+    return {**kept, **given}
 
 
 # Parquet and Arrow (Feather) files, read as lazy frames.

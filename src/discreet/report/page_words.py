@@ -264,9 +264,16 @@ def answer_of(assessment: Assessment) -> Answer:
             (),
             (),
         )
-    rows = (*(_row(check) for check in verdict.checks), *(_open_row(rule) for rule in verdict.unjudged))
+    accepted = (
+        _open_row(rule, f"Accepted by {one.by}, because {one.because}") for rule, one in verdict.accepted
+    )
+    rows = (
+        *accepted,
+        *(_row(check) for check in verdict.checks),
+        *(_open_row(rule) for rule in verdict.unjudged),
+    )
     heading = verdict.heading.replace(f"'{verdict.policy}'", f"“{verdict.policy}”")
-    left = f" Not judged here: {verdict.left}." if verdict.unjudged else ""
+    left = f" {verdict.left}." if verdict.unjudged else ""
     count = len(verdict.checks)
     if verdict.failed:
         broken = [check for check in verdict.checks if check.passed is False]
@@ -284,6 +291,9 @@ def answer_of(assessment: Assessment) -> Answer:
         held = f"{counted(count, 'rule')} {_is(count)} met. " if count else ""
         sentence = f"{held}That clears nothing yet.{left}"
         return Answer("open", "?", heading, sentence, tuple(verdict.left_lines), rows)
+    if verdict.accepted:
+        held = f"{counted(count, 'rule')} {_is(count)} met; the others were not judged." if count else ""
+        return Answer("open", "!", heading, held, tuple(verdict.accepted_lines), rows)
     sentence = f"All {counted(count, 'rule')} of the policy {_is(count)} met."
     return Answer("pass", "✓", heading, sentence, (), rows)
 
@@ -304,14 +314,15 @@ def _row(check: Check) -> Row:
     return Row(rule, check.scenario, check.limit, found, check.reason, state, mark, result)
 
 
-def _open_row(rule: Unjudged) -> Row:
+def _open_row(rule: Unjudged, accepted: str = "") -> Row:
     measure, _, figure = rule.rule.partition(".")
     named = (
         f"{title_of(measure)}: {label_of(figure, measure=measure).lower()}" if figure else title_of(measure)
     )
-    return Row(
-        named, MAIN, rule.limit, "–", f"It needs {rule.needs}; {rule.way_out}", "open", "?", "Not judged"
-    )
+    found = "–" if rule.actual is None else worded(figure or "value", rule.actual, measure=measure)
+    result = "Accepted" if accepted else "Not judged" if rule.decided else "Not decided"
+    reason = accepted or f"It needs {rule.needs}; {rule.way_out}"
+    return Row(named, MAIN, rule.limit, found, reason, "open", "!" if accepted else "?", result)
 
 
 def _is(count: int) -> str:

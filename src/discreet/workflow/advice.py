@@ -51,7 +51,7 @@ def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list
         )
     elif verdict.meets is None:
         steps.append(
-            f"Have the rest of policy '{verdict.policy}' judged, {verdict.left}: until then it clears nothing."
+            f"Have the rest of policy '{verdict.policy}' judged: until then it clears nothing. {verdict.left}."
         )
     elif verdict.meets:
         steps.append(

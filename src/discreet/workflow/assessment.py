@@ -17,6 +17,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.core.requests import answer_of
 from discreet.core.results import Assessment, Measure, Scenario
+from discreet.core.verdicts import Acceptance
 from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
@@ -37,6 +38,7 @@ def assess(
     missing: Missing = "category",
     show_values: bool = False,
     progress: bool = False,
+    accept: Sequence[Acceptance] = (),
     seed: Seed = None,
 ) -> Assessment:
     """How risky is this file, and does it meet the policy?
@@ -65,6 +67,8 @@ def assess(
         Show the key values of the riskiest classes in the result and the report.
     progress
         Show a progress bar on a terminal.
+    accept
+        Open rules of the policy that a named person takes responsibility for.
     seed
         For the estimators that simulate; 0 unless given, so that the same file gives the same report.
 
@@ -112,7 +116,7 @@ def assess(
         )
         for name, case in cases.items()
     }
-    verdict = held_against(rules, cases, measured=found) if rules else None
+    verdict = held_against(rules, cases, measured=found, accept=accept) if rules else None
     main = next(iter(found.values()))
     return Assessment(
         about=about_file(data, [key for scenario in found.values() for key in scenario.keys]),

@@ -25,6 +25,7 @@ _ABOVE = re.compile(rf"^(>=|≥|>|over|above|from)\s*{_NUMBER}$")
 _AND_MORE = re.compile(rf"^{_NUMBER}\s*(?:\+|and more|and over|or more|and above)$")
 _ALONE = re.compile(rf"^{_NUMBER}$")
 _WHOLE = "*"
+_USUAL = 2
 
 
 class Span(NamedTuple):
@@ -155,9 +156,13 @@ def with_new_labels(ours: pl.DataFrame, copies: Sequence[Microdata], columns: Se
         after = [plain_text(engine.collect(copy, [name])[name]) for copy in copies]
         if any(values.dtype != pl.String for values in after):
             continue
-        known = as_text(plain_text(ours[name])).unique()
-        labels = pl.concat(after).drop_nulls().unique()
-        if not labels.is_in(known.implode()).all():
+        texts = as_text(plain_text(ours[name])).drop_nulls()
+        known = texts.unique()
+        new = [values.drop_nulls() for values in after]
+        new = [values.filter(~values.is_in(known.implode())) for values in new]
+        # Other people of the same kind have a label that nobody here has about as often as one person alone has one.
+        alone = int((texts.unique_counts() == 1).sum()) / max(len(texts), 1)
+        if any(len(odd) > _USUAL * (alone * len(values) + 1) for odd, values in zip(new, after, strict=True)):
             found.append(name)
     return found
 

@@ -13,7 +13,7 @@ from discreet.core.progress import track
 from discreet.core.randomness import Seed
 from discreet.core.requests import answer_of
 from discreet.core.results import Measure, Release, Scenario
-from discreet.core.verdicts import Verdict
+from discreet.core.verdicts import Acceptance, Verdict
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata, require_microdata
@@ -52,6 +52,7 @@ def compare(
     rows: int | None = None,
     progress: bool = False,
     show_values: bool = False,
+    accept: Sequence[Acceptance] = (),
     seed: Seed = None,
 ) -> Comparison:
     """What did the protection cost, what is left of the risk, and what went wrong first?
@@ -104,6 +105,8 @@ def compare(
         so many, with an interval, and risks that a sample would hide are left out by name, but for equal records, which
         are counted over all. Unless given, that is done to queries of more than 100 million cells, with samples of
         100,000 records.
+    accept
+        Open rules of the policy that a named person takes responsibility for.
     seed
         For samples and permutations; 0 unless given, so that the same files give the same report.
     progress
@@ -202,6 +205,7 @@ def compare(
                     pair=cases[name],
                     narrowed=wanted is not None,
                     settled=settled,
+                    accept=accept,
                     known=_as_ruled(rules, questions, found[name], skipped[name]),
                 ),
                 show_values=show_values,
@@ -302,6 +306,7 @@ def _verdict(
     narrowed: bool,
     settled: Mapping[str, Any],
     known: Scenario,
+    accept: Sequence[Acceptance],
 ) -> Verdict:
     """Judge one release by all rules; a policy is about all columns, whichever were asked for."""
     if narrowed:
@@ -309,7 +314,7 @@ def _verdict(
     alone = cases_of(
         [with_roles_of(original, copy) for copy in copies], missing=settled["missing"], seed=settled["seed"]
     )
-    return held_against(policy, alone, pair, original=original, measured_pair=known)
+    return held_against(policy, alone, pair, original=original, measured_pair=known, accept=accept)
 
 
 def _about(files: AlignedFiles) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import engine
 from discreet.core.cards import Card, OfPair, all_cards
-from discreet.core.errors import InputError, ParameterError, unknown_name
+from discreet.core.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
 from discreet.core.requests import FileRole, Request, check_settings
 from discreet.core.results import Measure
@@ -41,6 +41,10 @@ class PairCase:
     """Where the files are too large to hold and this is a sample of them: the files where they are, to be counted."""
     sampled_only: tuple[str, ...] = ()
     """Columns of the sample that cannot be counted over the whole files."""
+    readings: tuple[Reading, ...] = ()
+    """The same files with the release in the writing of the original, where it is written otherwise."""
+    unexplained: tuple[str, ...] = ()
+    """Columns that only the release has and of which nobody can say what they hold."""
 
     def a_sample_of(self, files: AlignedFiles, sampled_only: tuple[str, ...]) -> PairCase:
         """Say of which files this is a sample."""
@@ -65,6 +69,15 @@ class PairCase:
             self,
             files=replace(files, recoded=rest(files.recoded), told=rest(files.told), **fewer),
             whole=None,
+        )
+
+    def of_copy(self, place: int) -> PairCase:
+        """Look at one copy of the release by itself."""
+        return replace(
+            self,
+            files=replace(self.files, copies=(self.files.copies[place],)),
+            whole=None if self.whole is None else self.whole.of_copy(place),
+            readings=tuple(replace(one, case=one.case.of_copy(place)) for one in self.readings),
         )
 
     @property
@@ -134,6 +147,14 @@ class PairCase:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """A release read back into the writing of the original, and what was read how."""
+
+    case: PairCase
+    how: str
+
+
+@dataclass(frozen=True)
 class PairQuestion:
     """One measure of a comparison, and what its card says it needs."""
 
@@ -191,7 +212,8 @@ class PairQuestion:
     def unread(self, case: PairCase) -> list[str]:
         """Name the columns of the question whose labels in the release nobody can hold against the original."""
         asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
-        return [name for name in asked if name in case.files.unread]
+        unread = set(case.files.unread).intersection(*(one.case.files.unread for one in case.readings))
+        return [name for name in asked if name in unread]
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
@@ -210,7 +232,38 @@ class PairQuestion:
         check_settings(self.card.function, parameters, where)
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
-        """Ask the question, with the parameters of the user or the policy before the usual ones."""
+        """Ask the question, with the parameters of the user or the policy before the usual ones.
+
+        What is given away about people is also asked of the release as it can be read back; the worst answer counts.
+        """
+        readings = [
+            one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
+        ]
+        found: Measure | None = None
+        try:
+            found = self._answer(case, parameters)
+        except DiscreetError:
+            # As it is written nothing can be looked up in it; read back it can.
+            if not readings:
+                raise
+        for reading in readings:
+            other = self._answer(reading.case, parameters)
+            if found is None or self._badness(other) > self._badness(found):
+                found = replace(other, caveats=[f"For this answer {reading.how}.", *other.caveats])
+        assert found is not None
+        return found
+
+    def _badness(self, found: Measure) -> tuple[float, float]:
+        """Order answers by their headline, and then by all shares of which less is better."""
+        values = {name: found.figures.get(name) for name in self.card.figures}
+        shares = [
+            value / figure.most
+            for name, figure in self.card.figures.items()
+            if figure.unit and figure.better != "higher" and isinstance(value := values[name], int | float)
+        ]
+        return float(found.value or 0.0), float(sum(shares))
+
+    def _answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         if case.whole is not None:
             return self._of_large(case, case.whole, parameters)
         case, mixed = self._as_seen(case)
@@ -258,9 +311,9 @@ class PairQuestion:
         sizes = min(zip(held.sizes, whole.sizes, strict=True), key=lambda pair: pair[0] / pair[1])
 
         def without(own: int) -> Measure:
-            return self.answer(held.without_tenth(own), parameters)
+            return self._answer(held.without_tenth(own), parameters)
 
-        found = self.answer(held, parameters)
+        found = self._answer(held, parameters)
         return with_interval(found, None if self.needs.by_size else without, [sizes])
 
     def _of_whole(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:

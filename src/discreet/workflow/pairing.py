@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import narwhals as nw
@@ -11,7 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Words
-from discreet.core.errors import InputError
+from discreet.core.errors import DiscreetError, InputError
 from discreet.core.randomness import KeyedDraws, Seed, generator
 from discreet.core.roles import ROLES
 from discreet.engine import Missing
@@ -20,9 +22,10 @@ from discreet.engine.frames import has_row_order
 from discreet.engine.precision import Setting
 from discreet.engine.resolved_roles import unit_numbers
 from discreet.microdata import Microdata
+from discreet.pairs.disguises import undisguised, unexplained
 from discreet.workflow.aligning import AlignedFiles, agrees_by_row, align, in_memory
 from discreet.workflow.band_labels import cut_to, in_bands, length_of_cut
-from discreet.workflow.pair_questions import PairCase
+from discreet.workflow.pair_questions import PairCase, Reading
 
 
 def pair_of(
@@ -56,17 +59,70 @@ def pair_of(
     whole = [original, *copies, *([] if holdout is None else [holdout])]
     large = any(engine.is_lazy(data) for data in whole)
     held = drawn(whole, rows or ROWS, ids=ids, seed=seed) if large else whole
+    settings = (columns, categorical, models, ids, aligned, missing, precision, holdout is not None)
+    case = _case(original, held, settings, labels=None if large else labels, seed=seed)
+    if large:
+        counted = WholeFiles.of(case.files, held[1], original, copies, holdout)
+        return case.a_sample_of(counted.files, counted.left_out)
+    return _read_back(case, original, copies, holdout, settings)
+
+
+def _read_back(
+    case: PairCase,
+    original: Microdata,
+    copies: Sequence[Microdata],
+    holdout: Microdata | None,
+    settings: tuple[Any, ...],
+) -> PairCase:
+    """Add the release in the writing of the original, where it is written otherwise, and what nobody can read."""
+    ours, *theirs = (engine.collect(file, file.columns) for file in (original, *copies))
+    ways = list(zip_longest(*(undisguised(ours, copy, but=case.ids) for copy in theirs)))
+    readings = []
+    for way in ways:
+        files = [
+            copy if found is None else with_roles_of(original, copy.with_frame(found.frame))
+            for copy, found in zip(copies, way, strict=True)
+        ]
+        told = dict.fromkeys(one.sentence for found in way if found is not None for one in found.disguises)
+        with suppress(DiscreetError):  # what cannot be aligned holds no copy in this reading
+            held = [original, *files, *([] if holdout is None else [holdout])]
+            readings.append(
+                Reading(_case(original, held, settings, labels=None, seed=case.seed), " and ".join(told))
+            )
+    # What stands beside the column that it could be is something else, until a person says what.
+    read = {
+        one.released
+        for way in ways
+        for found in way
+        if found is not None
+        for one in found.disguises
+        if one.column not in theirs[0].columns
+    }
+    extra = tuple(name for name in unexplained(ours, theirs[0]) if name not in read)
+    return replace(case, readings=tuple(readings), unexplained=extra)
+
+
+def _case(
+    original: Microdata,
+    held: Sequence[Microdata],
+    settings: tuple[Any, ...],
+    *,
+    labels: pl.DataFrame | None,
+    seed: Seed,
+) -> PairCase:
+    """Align an original, the copies and perhaps a holdout; ``settings`` are those of `pair_of`, in their order."""
+    columns, categorical, models, ids, aligned, missing, precision, has_holdout = settings
     files = align(
         held[0],
-        held[1 : len(copies) + 1],
-        None if holdout is None else held[-1],
+        held[1:-1] if has_holdout else held[1:],
+        held[-1] if has_holdout else None,
         columns=columns,
         ids=ids,
         aligned=aligned,
-        labels=None if large else labels,
+        labels=labels,
     )
     there = files.copies[0].schema
-    case = PairCase(
+    return PairCase(
         files,
         tuple(key for key in original.roles.keys if key in there),
         tuple(column for column in original.roles.sensitive if column in there),
@@ -77,10 +133,6 @@ def pair_of(
         models,
         precision,
     )
-    if not large:
-        return case
-    counted = WholeFiles.of(files, held[1], original, copies, holdout)
-    return case.a_sample_of(counted.files, counted.left_out)
 
 
 def with_roles_of(original: Microdata, released: Microdata) -> Microdata:

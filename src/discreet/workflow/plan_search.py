@@ -120,7 +120,7 @@ class Search:
         head = f"None of the {len(self.trials)} plans meets policy '{self.policy}'."
         if best is not None:
             what = "what could be judged here of policy" if best.not_judged else "policy"
-            left = f" Not judged here: {best.not_judged}." if best.not_judged else ""
+            left = f" {best.not_judged}." if best.not_judged else ""
             head = f"Take '{best.name}': it meets {what} '{self.policy}' at the lowest loss ({shown(best.loss)}).{left}"
         width = max((len(trial.name) for trial in self.trials), default=0)
         lines = [

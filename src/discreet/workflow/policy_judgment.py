@@ -14,34 +14,32 @@ Doors that have measured already pass what they found to `held_against`, which m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
-from discreet import engine
 from discreet.core.cards import measure_names
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.randomness import Seed
 from discreet.core.requests import answer_of
 from discreet.core.results import Measure, Release, Scenario
-from discreet.core.values import canonical_text
-from discreet.core.verdicts import Check, Unjudged, Verdict
+from discreet.core.verdicts import Acceptance, Check, Unjudged, Verdict
 from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
-from discreet.workflow.pair_questions import PairCase
+from discreet.workflow.beside_rules import NEW_COLUMNS, beside_rules
+from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
 
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
-_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def judge(
@@ -58,6 +56,7 @@ def judge(
     stop_at_failure: bool = False,
     measured: Mapping[str, Scenario] | None = None,
     labels: pl.DataFrame | None = None,
+    accept: Sequence[Acceptance] = (),
     seed: Seed = None,
 ) -> Verdict:
     """Does this release meet the policy?
@@ -92,6 +91,8 @@ def judge(
     labels
         The released values of each original record, one row a record of the original, where whoever made the release
         still knows them: they say which values a label stands for in a release whose records were removed or reordered.
+    accept
+        Open rules that a named person takes responsibility for; what failed cannot be accepted.
 
     Returns
     -------
@@ -126,7 +127,13 @@ def judge(
         copies, population=population, population_size=population_size, missing=missing, seed=seed
     )
     return held_against(
-        rules, alone, pair, original=original, measured=measured, stop_at_failure=stop_at_failure
+        rules,
+        alone,
+        pair,
+        original=original,
+        measured=measured,
+        stop_at_failure=stop_at_failure,
+        accept=accept,
     )
 
 
@@ -139,6 +146,7 @@ def held_against(
     measured: Mapping[str, Scenario] | None = None,
     measured_pair: Scenario | None = None,
     stop_at_failure: bool = False,
+    accept: Sequence[Acceptance] = (),
 ) -> Verdict:
     """Hold every rule of a policy against the cases of a release, and measure what was not measured yet.
 
@@ -156,7 +164,10 @@ def held_against(
         What a door has measured with the parameters of the policy, so that it is not measured again.
     stop_at_failure
         Judge the quick rules first and stop at the first that does not hold.
+    accept
+        Open rules that a person accepts.
     """
+    _check_acceptances(policy, accept)
     bench = _Bench(policy, alone, pair, measured or {}, measured_pair)
     rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
     found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
@@ -165,12 +176,26 @@ def held_against(
         left_aside = failed and stop_at_failure
         found[table, rule] = [_left_aside(table, rule)] if left_aside else list(bench.judged(table, rule))
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
-    in_order = [*_names_of_people(alone, original), *(one for named in rules for one in found[named])]
-    return Verdict(
+    beside = beside_rules(policy, alone, pair, original)
+    in_order = [
+        *(one for one in beside if isinstance(one, Check)),
+        *(one for named in rules for one in found[named]),
+        *(one for one in beside if isinstance(one, Unjudged)),
+    ]
+    verdict = Verdict(
         policy.name,
         tuple(one for one in in_order if isinstance(one, Check)),
         tuple(one for one in in_order if isinstance(one, Unjudged)),
     )
+    return verdict.accepting(accept)
+
+
+def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
+    """Refuse to accept what the policy does not ask."""
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS]
+    for one in accept:
+        if one.rule not in known:
+            raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
 
 
 @dataclass
@@ -212,12 +237,27 @@ class _Bench:
             lacking = WHOSE if any(copy.lost_roles for copy in pair.files.copies) else None
         if lacking:
             return _unjudged(rule, lacking, table)
+        if isinstance(pair, PairCase) and len(pair.files.copies) > 1 and question.side == "risk":
+            return _worst(
+                [self._of_copy(rule, question, pair, place) for place in range(len(pair.files.copies))]
+            )
         asked = self._scenario(
             table,
             rule.measure,
             lambda: pair if isinstance(pair, str) else answer_of(question, pair, settings),
         )
         return rule.check(replace(asked, name=MAIN), table=table)
+
+    def _of_copy(self, rule: Rule, question: PairQuestion, pair: PairCase, place: int) -> Check | Unjudged:
+        """Hold a rule on risk against one copy by itself: one copy that is the original is not averaged away."""
+        name = f"copy {place + 1}"
+        settings = self.policy.parameters.get(rule.measure, {})
+        if (name, rule.measure) not in self._answers:
+            self._answers[name, rule.measure] = answer_of(question, pair.of_copy(place), settings)
+        answer = self._answers[name, rule.measure]
+        found = {} if isinstance(answer, str) else {rule.measure: answer}
+        skipped = {rule.measure: answer} if isinstance(answer, str) else {}
+        return rule.check(Scenario(name, (), found, skipped), table="comparison")
 
     def _scenario(self, name: str, measure: str, ask: Callable[[], Measure | str]) -> Scenario:
         """Give what was found in a scenario; what nobody has asked yet is asked now, once."""
@@ -240,47 +280,16 @@ class _Bench:
         return answer_of(question, case, self.policy.parameters.get(measure, {}))
 
 
-def _names_of_people(alone: Mapping[str, Case | str], original: Microdata | None) -> list[Check]:
-    """Refuse a file that still says who people are: no policy clears one, whatever its rules are.
+def _worst(checks: Sequence[Check | Unjudged]) -> Check | Unjudged:
+    """Give the copy that decides: one that fails, else one that is open, else the one nearest to the limit."""
 
-    Pseudonyms pass where the original shows that they are some.
-    """
-    for name, case in alone.items():
-        if isinstance(case, str):
-            continue
-        told = _columns_that_say_who(case.data, original)
-        if told:
-            reason = f"direct identifiers are left in the file: {', '.join(repr(column) for column in told)}"
-            return [Check("direct identifiers", "value", name, "none", len(told), False, reason)]
-    return []
+    def rank(one: Check | Unjudged) -> tuple[int, float]:
+        if isinstance(one, Unjudged):
+            return 1, 0.0
+        actual = float(one.actual) if isinstance(one.actual, int | float) else math.inf
+        return (2 if one.passed else 0), (actual if one.limit.startswith("at least") else -actual)
 
-
-def _columns_that_say_who(released: Microdata, original: Microdata | None) -> list[str]:
-    """Find the identifiers that are left, under their own name or, where the original is there, under a new one."""
-    if original is None:
-        return [name for name in released.roles.identifiers if len(_folded(released, name))]
-    names = [name for name in original.roles.identifiers if name in original.columns]
-    known = {name: _folded(original, name) for name in names}
-    new = [name for name in released.columns if name not in original.columns]
-    return [
-        column
-        for column in (*(name for name in names if name in released.columns), *(new if names else ()))
-        if any(_repeats(_folded(released, column), values, column in names) for values in known.values())
-    ]
-
-
-def _folded(data: Microdata, column: str) -> pl.Series:
-    """The distinct values as texts, whatever their letters' size and the blanks around them."""
-    if not (data.schema[column].is_numeric() or data.schema[column] in _TEXTS):
-        return pl.Series([], dtype=pl.String)
-    return canonical_text(engine.distinct_values(data, column)).str.strip_chars().str.to_lowercase().unique()
-
-
-def _repeats(here: pl.Series, there: pl.Series, same_column: bool) -> bool:
-    """Whether one column repeats another; small numbers of a new column may be anything, so most must be there."""
-    found = int(here.is_in(there.implode()).sum())
-    bare = here.str.contains(r"^-?[0-9.]+$").all()
-    return found > 0 if same_column or not bare else 2 * found > len(there)
+    return min(checks, key=rank)
 
 
 def _nobody_knows_whose(case: Case | str) -> Lack | None:
@@ -322,6 +331,9 @@ def check_policy(policy: Policy) -> None:
     for rule in policy.rules:
         if rule.measure in alone:
             alone[rule.measure].check_parameters(policy.parameters.get(rule.measure, {}))
+    for rule in (*policy.rules, *policy.comparison):
+        if fault := rule.fault:
+            raise ParameterError(f"In policy '{policy.name}', rule '{rule.name}': {fault}")
 
 
 def _copies(released: Any) -> list[Microdata]:
@@ -335,7 +347,7 @@ def _copies(released: Any) -> list[Microdata]:
 
 
 def _unjudged(rule: Rule, lack: Lack, table: str) -> Unjudged:
-    return Unjudged(rule.name, rule.limit, lack.needs, lack.way_out, table)
+    return Unjudged(rule.name, rule.limit, lack.needs, lack.way_out, table, lack.command)
 
 
 def _left_aside(table: str, rule: Rule) -> Unjudged:

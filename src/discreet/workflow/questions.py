@@ -187,20 +187,34 @@ class Lack:
 
     needs: str
     way_out: str
+    command: str = ""
 
 
 ORIGINAL = Lack(
-    "the original", "hold it against the original: compare(original, released, policy=…), discreet compare"
+    "the original",
+    "hold it against the original: compare(original, released, policy=…), discreet compare",
+    "discreet compare ORIGINAL RELEASE --policy POLICY",
 )
-POPULATION = Lack("a population file", "assess it with population=…, --population")
-POPULATION_SIZE = Lack("the size of the population", "assess it with population_size=…, --population-size")
+POPULATION = Lack(
+    "a population file",
+    "assess it with population=…, --population",
+    "discreet assess FILE --policy POLICY --population POPULATION",
+)
+POPULATION_SIZE = Lack(
+    "the size of the population",
+    "assess it with population_size=…, --population-size",
+    "discreet assess FILE --policy POLICY --population-size NUMBER",
+)
 MODEL = Lack(
     "a model that users would fit",
     "name one in compare with models=…, --model, or in the policy under formula",
+    "discreet compare ORIGINAL RELEASE --policy POLICY --model 'Y ~ X1 + X2'",
 )
 TARGET = Lack("a target to predict", "name it in the policy under [parameters], target")
 HOLDOUT = Lack(
-    "people who were not used to make the release", "give them to compare with holdout=…, --holdout"
+    "people who were not used to make the release",
+    "give them to compare with holdout=…, --holdout",
+    "discreet compare ORIGINAL RELEASE --policy POLICY --holdout OTHER_PEOPLE",
 )
 LABELS = Lack(
     "to know which values its labels stand for",

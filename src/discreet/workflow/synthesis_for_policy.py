@@ -21,7 +21,7 @@ from discreet.core.cards import card_of
 from discreet.core.findings import OfSynthesis
 from discreet.core.randomness import Seed
 from discreet.core.results import Step
-from discreet.core.verdicts import Verdict
+from discreet.core.verdicts import Acceptance, Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
 from discreet.synth import Fitted, Sequential, Synthesizer, finish
@@ -101,6 +101,7 @@ def synthesize_for_policy(
     n: int | None = None,
     copies: int = 1,
     progress: bool = False,
+    accept: Sequence[Acceptance] = (),
     seed: Seed = None,
 ) -> SynthesisForPolicy:
     """Synthesize a file and take the steps that a policy asks for.
@@ -118,6 +119,8 @@ def synthesize_for_policy(
         the end.
     n, copies, seed, progress
         As in `Fitted.sample`.
+    accept
+        Open rules of the policy that a named person takes responsibility for.
 
     Returns
     -------
@@ -143,7 +146,9 @@ def synthesize_for_policy(
     if isinstance(chosen, Sequential) and chosen.risk_limit is not None:
         within = synthesize_within_risk(data, synthesizer=chosen, n=n, progress=progress, seed=root)
         chosen, learned, fitted, n = within.synthesizer, within.used, within.fitted, within.rows
-    drawing = _Drawing(data, learned, n, copies, root if within is None else within.drawn_by, progress)
+    drawing = _Drawing(
+        data, learned, n, copies, root if within is None else within.drawn_by, progress, tuple(accept)
+    )
     found = _tried(drawing, rules, chosen, (), fitted)
     best = found
     if found.meets is False:
@@ -256,6 +261,7 @@ class _Drawing:
     copies: int
     root: int
     progress: bool
+    accept: tuple[Acceptance, ...] = ()
 
 
 def _tried(
@@ -281,11 +287,11 @@ def _tried(
             files.append(file)
             logs.append(log)
             continue
-        verdict = judge(file, policy, data, seed=root)
+        verdict = judge(file, policy, data, accept=drawing.accept, seed=root)
         broken = [check.measure for check in verdict.checks if check.passed is False]
         if any(_help_for(measure).helped_by == "other records" for measure in broken):
             file, log = _without_lookalikes(made, data, fitted, root + number)
-            verdict = judge(file, policy, data, seed=root)
+            verdict = judge(file, policy, data, accept=drawing.accept, seed=root)
             gone = sum(step.removed_records for step in log)
             steps.append(
                 f"{gone:,} records that are alone with the keys of one person were removed, and others drawn for them."

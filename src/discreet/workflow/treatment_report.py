@@ -16,7 +16,7 @@ from discreet.core.guarantees import NOT_COMPARED
 from discreet.core.randomness import Seed
 from discreet.core.results import Assessment, Measure, Release
 from discreet.core.values import jsonable
-from discreet.core.verdicts import Verdict
+from discreet.core.verdicts import Acceptance, Verdict
 from discreet.core.wording import columns_not_judged
 from discreet.dp import Ledger
 from discreet.engine import Missing
@@ -151,6 +151,7 @@ def document_release(
     missing: Missing = "category",
     show_values: bool = False,
     progress: bool = False,
+    accept: Sequence[Acceptance] = (),
 ) -> ReleaseReport:
     """What was done to this file, what is left of the risk, and what did it cost?
 
@@ -175,6 +176,8 @@ def document_release(
         Show key values and the ends of distributions in the report.
     progress
         Show a progress bar on a terminal.
+    accept
+        Open rules of the policy that a named person takes responsibility for.
 
     Returns
     -------
@@ -208,6 +211,7 @@ def document_release(
         missing=missing,
         show_values=show_values,
         progress=progress,
+        accept=accept,
     )
 
 
@@ -223,6 +227,7 @@ def document_plan(
     progress: bool = False,
     ledger: Ledger | None = None,
     record_key: str | Sequence[str] | None = None,
+    accept: Sequence[Acceptance] = (),
     seed: Seed = None,
 ) -> ReleaseReport:
     """Apply a plan and document it; records are followed through removal and reordering.
@@ -268,6 +273,7 @@ def document_plan(
         missing=missing,
         show_values=show_values,
         progress=progress,
+        accept=accept,
     )
 
 
@@ -280,6 +286,7 @@ def _reported(
     rules: Policy | None,
     missing: Missing,
     show_values: bool,
+    accept: Sequence[Acceptance],
     labels: pl.DataFrame | None = None,
     **settings: Any,
 ) -> ReleaseReport:
@@ -302,6 +309,7 @@ def _reported(
             missing=missing,
             measured=after.scenarios if after else None,
             labels=labels,
+            accept=accept,
         )
         # The release has one verdict, also where the page shows it beside the figures of the release alone.
         after = replace(after, verdict=judged) if after else None
