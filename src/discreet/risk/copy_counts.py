@@ -31,13 +31,15 @@ _SURE = 0.01
 class Found:
     """How many people were found again, how many newcomers would be by chance, and of how many people.
 
-    ``grown`` says by how much the two counts were scaled up from a sample.
+    ``grown`` says by how much the two counts were scaled up from a sample, ``unsure`` what the standard error of the
+    count by chance is, where it is known.
     """
 
     people: int
     by_chance: float
     of: int
     grown: float = 1.0
+    unsure: float = 0.0
 
     @property
     def share_beyond_chance(self) -> float:
@@ -46,7 +48,7 @@ class Found:
 
         # The count by chance is itself a count: it may have been larger by about its root.
         seen, usual = self.people / self.grown, self.by_chance / self.grown
-        usual += np.sqrt(2 * usual) + 0.15
+        usual += max(np.sqrt(2 * usual), 2 * self.unsure / self.grown) + 0.15
         if not self.of or stats.poisson.sf(seen - 1, usual) >= _SURE:
             return 0.0
         return float(min((self.people - self.by_chance) / self.of, 1.0))
