@@ -144,7 +144,8 @@ def replicated_uniques(
     --------------------
     In synthetic data a record that is alone in both files was mostly not copied; it looks like a person by
     chance, but the person will not see it that way. In a file of the same people, treated, it is that person: chance
-    is no excuse there, so read ``repU``. An original from which repeated combinations were removed knows of no chance. In a file of many keys nearly everyone is alone, and repU
+    is no excuse there, so read ``repU``. An original from which repeated combinations were removed knows of no chance.
+    In a file of many keys nearly everyone is alone, and repU
     then falls because the release seldom hits the exact combination, not because it protects. Coarser coding
     in one of the two files makes the combinations differ and the figure zero without meaning. Missing keys
     count as values unless you leave them out.
