@@ -223,8 +223,8 @@ def overlapping(joint: engine.JointCounts, keys: Sequence[str]) -> engine.JointC
         people = np.bincount(codes, weights=joint.class_original, minlength=len(values))
         if values.dtype.is_float() or (values.dtype.is_numeric() and people[ours].mean() < _OWN):
             notes.append(
-                f"The key '{key}' holds numbers that few people share and has no value in common between the two files, so nobody "
-                "matches. Band it in both if an intruder would not know it that exactly."
+                f"The key '{key}' holds numbers that few people share and has no value in common between the two "
+                "files, so nobody matches. Band it in both if an intruder would not know it that exactly."
             )
             continue
         raise ColumnError(
