@@ -28,13 +28,13 @@ def people(number=1500, seed=1):
 DATA = Microdata(people(), keys=["age", "town"], sensitive="ill")
 
 
-def test_numbers_are_blurred_and_lookalikes_removed_until_the_policy_is_met():
+def test_numbers_are_blurred_until_the_policy_is_met():
     found = synthesize_for_policy(DATA, "synthetic-file", seed=1)
     assert found.meets
     assert judge(found.files[0], "synthetic-file", DATA, seed=1).meets
     assert found.synthesizer.smoothing == {"pay": "adaptive"}
-    assert len(found.steps) == 2
-    assert 0.98 * DATA.frame.height < found.files[0].frame.height <= DATA.frame.height
+    assert "blurred" in found.steps[0]
+    assert found.files[0].frame.height <= DATA.frame.height
 
 
 def test_what_no_step_helps_is_said():

@@ -155,6 +155,8 @@ def _relative(distance: Floats, isolation: Floats) -> Floats:
 
 
 _OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself
+_SHARED, _MANY = 0.01, 5  # values of more people than this share, and than so many, are left aside for that
+_LEAST_OWN = 0.1  # of all people must have one, or these are rare values of a column of groups
 _BY_CHANCE = 0.05  # up to this share of newcomers have somebody's own value by chance
 _FEWEST = 20
 _LARGEST = 100
@@ -181,6 +183,8 @@ def telling_columns(
 ) -> list[TellingColumn]:
     """Find the columns that tell people apart by themselves, the one that gives most away first.
 
+    Most of their values are one person's own, but for values that many share (no such income).
+
     A newcomer has the own value of somebody by chance about as often as two people share one that nobody else has (the
     estimate of Good and Turing). ``places`` are coordinates, which tell together. One
     of the largest numbers is almost somebody's within ``reach`` of its distance to the next number of the original.
@@ -204,7 +208,10 @@ def _column(ours: pl.DataFrame, theirs: pl.DataFrame, reach: float) -> TellingCo
     own = counted.filter(pl.col("·many") == 1).select(names)
     pairs = counted.filter(pl.col("·many") == 2).height
     chance = 2 * pairs / ours.height
-    if own.height < _OWN * ours.height or chance > _BY_CHANCE:
+    # An amount that most people do not have, such as a benefit, is 0 for many and one person's own for the others.
+    most = max(_MANY, _SHARED * ours.height)
+    few = counted.filter(pl.col("·many") <= most)["·many"].sum()
+    if own.height < max(_OWN * few, _LEAST_OWN * ours.height, _FEWEST / 2) or chance > _BY_CHANCE:
         return None
     hits = theirs.join(own, on=names, how="semi")
     people = hits.n_unique()

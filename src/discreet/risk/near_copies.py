@@ -20,11 +20,13 @@ from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
 from discreet.risk import copy_counts
 from discreet.risk.equivalence_classes import records_only
 
 _AS_GOOD_AS_EQUAL = 0.01
+_FEWEST_TOGETHER = 3  # numbers, or labels, that are looked at by themselves
 
 
 def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
@@ -217,7 +219,8 @@ def near_copies(
         ``value`` is ``copied_share``. ``figures``:
 
         - ``copied``, ``copied_by_chance``: people who are like no other and have a near copy, and how many would if
-          the release were new people; ``copied_share``: beyond chance, as a share of those people.
+          the release were new people; ``copied_share``: beyond chance, as a share of those people. Where there are
+          three or more, also in the numbers alone and the labels alone; the most counts, and a caveat says so.
         - ``whole``, ``whole_by_chance``: the same for records equal in every column.
         - ``outlying``, ``outlying_copied``, ``outlying_by_chance``, ``outlying_share``, ``outlying_whole_share``: the
           same for the people who are farthest from everybody else.
@@ -274,6 +277,7 @@ def near_copies(
     counts = count(space, points[0], points[1])
     edge = counts.outlying(outlying)
     near, whole = counts.found(reach), counts.found(0.0)
+    near, seen_by = _worst_part(near, tables, codes, lambda part, points: count(part, *points).found(reach))
     apart, apart_whole = counts.found(_AS_GOOD_AS_EQUAL, edge), counts.found(0.0, edge)
     wanted = [key for key in (original.roles.keys if keys is None else keys) if key in names]
     looked_up = _by_keys([table.select(wanted) for table in tables[:2]], codes, reach, count)
@@ -325,6 +329,7 @@ def near_copies(
             *compared.caveats,
             *agreed.caveats,
             *([_sampled(most)] if sampled else []),
+            *([_seen_in_part(seen_by)] if seen_by else []),
             *_telling_words(telling),
             *column_caveats(space, tables, list(tables[0].columns)),
         ],
@@ -348,6 +353,34 @@ def near_copies(
             telling=lambda: _telling_table(telling),
         ),
     )
+
+
+def _worst_part(
+    near: copy_counts.Found,
+    tables: Sequence[pl.DataFrame],
+    codes: Sequence[str],
+    found: Callable[[MixedSpace, Sequence[Points]], copy_counts.Found],
+) -> tuple[copy_counts.Found, str]:
+    """Look for people in the numbers alone and in the labels alone, too: a copy may hide in exchanged labels.
+
+    They count as a share of all who are like no other, and only where that is more than in all columns together.
+    """
+    worst, seen_by = near, ""
+    labels = [name for name in tables[0].columns if name in codes or not tables[0].schema[name].is_numeric()]
+    numbers = [name for name in tables[0].columns if name not in labels]
+    for names, called in ((numbers, "numbers"), (labels, "labels")):
+        if not _FEWEST_TOGETHER <= len(names) < tables[0].width:
+            continue
+        space, points = placed(
+            [table.select(names) for table in tables[:2]],
+            distance="gower",
+            categorical=[name for name in codes if name in names],
+        )
+        alone = found(space, points[:2])
+        alone = replace(alone, of=max(alone.of, near.of))
+        if alone.share_beyond_chance > worst.share_beyond_chance:
+            worst, seen_by = alone, called
+    return worst, seen_by
 
 
 def _by_keys(
@@ -388,6 +421,13 @@ def _in_words(
             f"{percent(figures['closer_low'])} to {percent(figures['closer_high'])})"
         )
     return f"{text}."
+
+
+def _seen_in_part(part: str) -> str:
+    return (
+        f"People come back in the {part} alone: more of them than in all columns together, where what stands beside "
+        f"the {part} differs. How many come back whole or almost is counted by the {part}."
+    )
 
 
 def _telling_words(telling: Sequence[copy_counts.TellingColumn]) -> list[str]:
