@@ -34,6 +34,7 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
 
 
 @measure(
+    room="attack",
     title="Inference",
     headline="of the secrets are guessed because of the release",
     chapter="attackers",

@@ -37,6 +37,7 @@ Decision = Literal["degree", "top-k", "threshold", "best-f1"]
 
 
 @measure(
+    room="attack",
     title="Stolen links",
     question="How many private connections could a user of the service find out?",
     headline="of the connections are found because the service knows them",

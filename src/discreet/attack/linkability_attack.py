@@ -52,6 +52,7 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
 
 
 @measure(
+    room="attack",
     title="Linkability",
     headline="of the people could be linked because of the release",
     chapter="attackers",

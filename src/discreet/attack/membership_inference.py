@@ -59,6 +59,7 @@ class Scores(NamedTuple):
 
 
 @measure(
+    room="attack",
     title="Membership",
     headline="of the people are recognized as being in the file because of the release",
     chapter="attackers",

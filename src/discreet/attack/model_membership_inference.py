@@ -32,6 +32,7 @@ _TINY = 1e-6
 
 
 @measure(
+    room="attack",
     title="Membership in a model",
     headline="of the training records are recognized by what the model says",
     chapter="attackers",

@@ -37,6 +37,7 @@ from discreet.pairs.side_by_side import copies_of, names_checked
 
 
 @measure(
+    room="attack",
     title="Attribute reconstruction",
     headline="of the secrets are rebuilt from several releases together",
     chapter="attackers",

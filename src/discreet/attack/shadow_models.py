@@ -40,6 +40,7 @@ _NEIGHBORS = 5
 
 
 @measure(
+    room="attack",
     title="Membership by shadow models",
     headline="of the people who stand out are recognized by somebody who knows the generator",
     chapter="attackers",

@@ -63,6 +63,7 @@ class Found:
 
 
 @measure(
+    room="attack",
     title="Singling out",
     headline="of the descriptions single somebody out because of the release",
     chapter="attackers",

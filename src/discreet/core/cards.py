@@ -359,7 +359,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def measure(
     *,
-    room: str = "",
+    room: str,
     name: str = "",
     title: str = "",
     question: str = "",
@@ -388,8 +388,8 @@ def measure(
     """Give a measure its card; `Card` says what each entry is.
 
     The name is that of the function (a second name for one function is a question of its own), the title the name in
-    words, the question the first line of the docstring, and the room that of its module, unless given. A measure checks
-    its parameters (`discreet.core.parameters.checked`).
+    words, and the question the first line of the docstring, unless given. A measure checks its parameters
+    (`discreet.core.parameters.checked`).
     """
 
     def declared(unchecked: _Function) -> _Function:
@@ -397,7 +397,7 @@ def measure(
         called = name or function.__name__
         _CARDS[called] = Card(
             name=called,
-            room=room or function.__module__.split(".")[1],
+            room=room,
             function=function,
             takes=takes_of(function),
             title=title or in_words(called),

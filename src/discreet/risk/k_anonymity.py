@@ -51,6 +51,7 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people share the rarest combination of keys?",
     headline="smallest group (k)",
@@ -191,6 +192,7 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     title="Re-identification",
     headline="highest chance",

@@ -46,6 +46,7 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Can the sensitive value be read off once the group is known?",
     headline="fewest values in a group (l)",

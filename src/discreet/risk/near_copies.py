@@ -65,6 +65,7 @@ def _weight(share: float | None, times: float) -> float:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     title="Copies of people",
     headline="of the people come back, beyond chance",

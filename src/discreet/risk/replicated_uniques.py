@@ -54,6 +54,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people alone in the original are alone in the release too?",
     headline="of the records are alone in both files",
@@ -300,6 +301,7 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
 
 
 @measure(
+    room="risk",
     work="whole-file",
     question="How many released records stand out just as somebody of the original does?",
     headline="of those who stand out do so like a real person",

@@ -34,6 +34,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     question="How much less do the columns say than before?",
     headline="of the information is lost",

@@ -100,6 +100,7 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
 
 
 @measure(
+    room="utility",
     work="class-wise",
     title="Columns by themselves",
     question="Does each column, by itself, have the shares and quantiles it had?",

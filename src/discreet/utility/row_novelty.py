@@ -199,6 +199,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="New records",
     question="How many released records match no real one?",
