@@ -333,6 +333,31 @@ def check_policy(policy: Policy) -> None:
     for rule in (*policy.rules, *policy.comparison):
         if fault := rule.fault:
             raise ParameterError(f"In policy '{policy.name}', rule '{rule.name}': {fault}")
+    for rule in policy.rules:
+        settings = policy.parameters.get(rule.measure, {})
+        if (
+            settings
+            and rule.measure in alone
+            and _holds_always(rule, repr(sorted(settings.items())), settings)
+        ):
+            raise ParameterError(
+                f"In policy '{policy.name}', rule '{rule.name}': with the settings under [parameters.{rule.measure}] "
+                "even a file in which everybody is alone keeps it. Change them."
+            )
+
+
+_HELD: dict[tuple[Rule, str], bool] = {}
+
+
+def _holds_always(rule: Rule, said: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a rule holds for a file in which every person is alone with their keys; ``said`` are its settings."""
+    if (rule, said) not in _HELD:
+        people = pl.DataFrame({"key": range(60), "secret": range(60)})
+        case = next(iter(intruder_cases(Microdata(people, keys="key", sensitive="secret")).values()))
+        answer = answer_of(questions.by_name()[rule.measure], case, settings)
+        found = None if isinstance(answer, str) else rule.check(Scenario(MAIN, (), {rule.measure: answer}))
+        _HELD[rule, said] = isinstance(found, Check) and bool(found.passed)
+    return _HELD[rule, said]
 
 
 def _copies(released: Any) -> list[Microdata]:
