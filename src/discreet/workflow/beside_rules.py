@@ -158,13 +158,15 @@ def _index(released: Microdata) -> Iterator[Check]:
 
 
 def _labels(original: Microdata, released: Microdata) -> Iterator[Check]:
-    """Refuse categories that no released record has and that few people of the original have."""
+    """Refuse categories and labelled codes that no released record has and that few people of the original have."""
     told = []
     for name, dtype in released.schema.items():
-        if not isinstance(dtype, nw.Enum) or name not in original.schema:
+        codes = {str(code) for code in released.metadata.value_labels.get(name, ())}
+        listed = codes | set(dtype.categories if isinstance(dtype, nw.Enum) else ())
+        if not listed or name not in original.schema:
             continue
         held = engine.collect(released, [name])[name]
-        unused = set(dtype.categories) - set(as_text(plain_text(held)).drop_nulls().to_list())
+        unused = listed - set(as_text(plain_text(held)).drop_nulls().to_list())
         counted = as_text(plain_text(engine.collect(original, [name])[name])).rename("v").value_counts()
         rare = counted.filter((pl.col("count") < _RARE) & pl.col("v").is_in(sorted(unused)))
         told += [name] * bool(rare.height)
