@@ -28,6 +28,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.numerics.poisson_mixtures import MOST_COUNTED, count_law, mixture_weights, rates_of
 
 Predicates = Literal["univariate", "multivariate"]
 
@@ -414,8 +415,6 @@ def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: succe
 # at the size of the original. The estimate is worth fewer tries than were made; a bootstrap says how many.
 
 
-_MOST_MATCHES = 24  # matches in the holdout; with more, exactly one at a larger size is out of reach
-_STEPS = 200
 _RESAMPLES = 100
 
 
@@ -433,26 +432,12 @@ def at_size(counts: Integers, size: int, wanted: int, rng: np.random.Generator) 
     if size >= wanted:
         return success.Tally(float(np.count_nonzero(counts == 1)), float(len(counts)))
     times = wanted / size
-    seen = np.bincount(np.minimum(counts, _MOST_MATCHES), minlength=_MOST_MATCHES + 1).astype(np.float64)
+    seen = np.bincount(np.minimum(counts, MOST_COUNTED), minlength=MOST_COUNTED + 1).astype(np.float64)
     draws = np.vstack([seen, rng.multinomial(len(counts), seen / seen.sum(), size=_RESAMPLES)])
-    rates = np.concatenate([[0.0], np.geomspace(0.02, 2.0 * _MOST_MATCHES, 60)])
-    chances = _mixtures(draws, rates) @ (times * rates * np.exp(-times * rates))
+    rates = np.concatenate([[0.0], rates_of(0.02)])
+    chances = mixture_weights(draws, count_law(rates)) @ (times * rates * np.exp(-times * rates))
     rate, spread = float(np.clip(chances[0], 0, 1)), float(chances[1:].var())
     tries = float(len(counts))
     if spread > 0 and 0 < rate < 1:
         tries = float(np.clip(rate * (1 - rate) / spread, 1.0, tries))
     return success.Tally(rate * tries, tries)
-
-
-def _mixtures(draws: Floats, rates: Floats) -> Floats:
-    """Fit the weights of the rates to each line of counts of counts; the last count means so many or more."""
-    from scipy.stats import poisson
-
-    law = poisson.pmf(np.arange(_MOST_MATCHES + 1), rates[:, None])
-    law[:, -1] = poisson.sf(_MOST_MATCHES - 1, rates)
-    shares = draws / draws.sum(axis=1, keepdims=True)
-    weights = np.full((len(draws), len(rates)), 1 / len(rates))
-    for _ in range(_STEPS):
-        expected = weights @ law
-        weights *= np.divide(shares, expected, out=np.zeros_like(shares), where=expected > 0) @ law.T
-    return weights

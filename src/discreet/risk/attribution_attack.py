@@ -18,6 +18,8 @@ from discreet.microdata import Microdata
 from discreet.risk import attribution_scores
 from discreet.risk.value_classes import Classes, Source, Strategy, coarsened, edges_of, overlapping
 
+_SURE = 0.01
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -33,6 +35,7 @@ class Attack:
     classes: Mapping[str, Classes] = field(default_factory=dict)
     strategy: Strategy = "equal_frequency"
     edges_from: Source | None = None
+    many: int = 1
 
     def summed(
         self,
@@ -48,7 +51,34 @@ class Attack:
 
     def chances(self, joint: engine.JointCounts, scores: attribution_scores.CellScores) -> Floats:
         """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
-        chance = attribution_scores.chances(joint, scores, self.guess)
+        return self._knowing(joint, scores, attribution_scores.chances(joint, scores, self.guess))
+
+    def beyond_chance(
+        self, joint: engine.JointCounts, scores: attribution_scores.CellScores, found: Mapping[str, Any]
+    ) -> dict[str, float | None]:
+        """Say how many of the guesses would be right if the release were new people, and what is learned beyond that.
+
+        Nothing is where chance gives as much once in a hundred times, over all the columns that are guessed.
+        """
+        from scipy import stats
+
+        if found["cap_released"] is None:
+            return {"cap_by_chance": None, "learned_beyond_chance": 0.0}
+        others = attribution_scores.chances_by_others(joint, scores, self.guess)
+        blind = found["baseline" if self.guess == "proportional" else "baseline_majority"]
+        usual, unsure = attribution_scores.by_chance(joint, scores, others, blind)
+        usual = self._knowing(joint, scores, usual)
+        mass = np.where(joint.original > 0, joint.mass, 0.0)
+        linked = mass[scores.matched].sum()
+        people = linked if self.unmatched == "exclude" else mass.sum()
+        right = float((usual * mass)[scores.matched].sum() / people)
+        beyond = found["cap_released"] - right
+        sure = stats.norm.isf(_SURE / self.many) * unsure * self.membership * linked / people
+        return {"cap_by_chance": right, "learned_beyond_chance": float(beyond) if beyond > sure else 0.0}
+
+    def _knowing(
+        self, joint: engine.JointCounts, scores: attribution_scores.CellScores, chance: Floats
+    ) -> Floats:
         if self.membership < 1:
             values = int(joint.value_inside.sum())
             other = 1 / values if self.fallback is None else self.fallback
@@ -94,7 +124,8 @@ class Aimed:
     def figures(self) -> dict[str, Any]:
         """The figures of attribution, by name."""
         attack, joint, scores = self.link.attack, self.joint, self.scores
-        return attack.summed(joint, scores, attack.chances(joint, scores), self.tolerance)
+        found = attack.summed(joint, scores, attack.chances(joint, scores), self.tolerance)
+        return {**found, **attack.beyond_chance(joint, scores, found)}
 
     def bootstrap(self, replicates: int, random: np.random.Generator) -> dict[str, float | None]:
         """Redraw the original records and say between which values ``cap_released`` stays 95 times in 100."""

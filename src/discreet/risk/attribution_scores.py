@@ -18,6 +18,8 @@ from discreet.core.arrays import Array, Flags, Floats, Integers
 Unmatched = Literal["exclude", "zero", "nearest"]
 Guess = Literal["proportional", "majority"]
 
+_ENOUGH = 30  # people with company who tell what is guessed of those without
+
 
 @dataclass(frozen=True)
 class CellScores:
@@ -109,6 +111,61 @@ def chances(joint: engine.JointCounts, scores: CellScores, guess: Guess) -> Floa
 def own_chances(scores: CellScores) -> Floats:
     """Give the chance of a right guess in each cell if the original file itself were released."""
     return _ratio(scores.hits_original, scores.size_original)
+
+
+def chances_by_others(joint: engine.JointCounts, scores: CellScores, guess: Guess) -> Floats:
+    """Give the chance that the other people of the class tell a person's target; not a number where there are none.
+
+    It is the same guess, made from the original without the person: right about people whom nobody used, too.
+    """
+    others = scores.size_original - 1
+    if guess == "proportional":
+        return _ratio(np.maximum(scores.hits_original - 1, 0), others)
+    classes = joint.class_labels.height
+    most, second = np.zeros((2, classes), dtype=np.int64)
+    np.maximum.at(most, joint.owners, joint.original)
+    leads = joint.original == most[joint.owners]
+    np.maximum.at(second, joint.owners, np.where(leads, 0, joint.original))
+    rival = second[joint.owners]
+    follows = np.bincount(joint.owners[joint.original == rival], minlength=classes)[joint.owners]
+    alone = leads & (np.bincount(joint.owners[leads], minlength=classes)[joint.owners] == 1)
+    left = joint.original - 1
+    right = np.where(left > rival, 1.0, np.where(left == rival, 1 / (1 + follows), 0.0))
+    return np.where(others > 0, np.where(alone & (scores.hits_original > 0), right, 0.0), np.nan)
+
+
+def by_chance(
+    joint: engine.JointCounts, scores: CellScores, others: Floats, blind: float
+) -> tuple[Floats, float]:
+    """Give what is guessed right in each cell if the release were new people, and how much that differs by chance.
+
+    Of people with company in their class the others tell it. Those alone whom new people meet are in classes like those
+    that two people share (as Good and Turing reckon with the unseen), and so the smallest classes with company tell it
+    of them; where nobody has company, or only like people are looked up, a blind guess does. The second is the standard
+    error of the mean over those who can be looked up, a bound: pairs of people agree or do not.
+    """
+    counted, size = np.where(joint.original > 0, joint.mass, 0.0), scores.size_original
+    company = ~np.isnan(others)
+    people = np.cumsum(np.bincount(size[company], weights=joint.original[company], minlength=3))
+    small = company & (size <= np.searchsorted(people, min(_ENOUGH, people[-1])))
+    told = float(joint.original[small].sum())
+    lonely = float((others * counted)[small].sum() / counted[small].sum()) if told else blind
+    usual = np.where(company, np.nan_to_num(others), lonely)
+    met = scores.matched & (joint.class_released[joint.owners] > 0)
+    usual = np.where(met, usual, blind)
+    mass = np.bincount(joint.owners, weights=counted * scores.matched, minlength=joint.class_labels.height)
+    total = mass.sum()
+    if not total:
+        return usual, 0.0
+    ours, theirs = np.maximum(joint.class_original, 1), np.maximum(joint.class_released, 1)
+    unsure = mass**2 * (1 / np.minimum(ours, theirs) + np.where(ours > 1, 2 / ours, 0.0))
+    alone = float(mass[ours == 1].sum())
+    spread = unsure.sum() + (2 * alone**2 / told if told else 0.0)
+    # A share that few tell may be any: one right and one wrong are added to what was seen, and to the pairs.
+    careful = np.where(company, usual, (lonely * told / 2 + 1) / (told / 2 + 2))
+    seen = float(joint.original[scores.matched].sum())
+    share = (float((careful * counted)[scores.matched].sum()) / total * seen + 1) / (seen + 2)
+    return usual, float(np.sqrt(share * (1 - share) * spread) / total)
 
 
 def target_baseline(joint: engine.JointCounts, tolerance: float | None = None) -> float:

@@ -31,13 +31,15 @@ _SURE = 0.01
 class Found:
     """How many people were found again, how many newcomers would be by chance, and of how many people.
 
-    ``grown`` says by how much the two counts were scaled up from a sample.
+    ``grown`` says by how much the two counts were scaled up from a sample, ``unsure`` what the standard error of the
+    count by chance is, where it is known.
     """
 
     people: int
     by_chance: float
     of: int
     grown: float = 1.0
+    unsure: float = 0.0
 
     @property
     def share_beyond_chance(self) -> float:
@@ -46,7 +48,7 @@ class Found:
 
         # The count by chance is itself a count: it may have been larger by about its root.
         seen, usual = self.people / self.grown, self.by_chance / self.grown
-        usual += np.sqrt(2 * usual) + 0.15
+        usual += max(np.sqrt(2 * usual), self.unsure / self.grown) + 0.15
         if not self.of or stats.poisson.sf(seen - 1, usual) >= _SURE:
             return 0.0
         return float(min((self.people - self.by_chance) / self.of, 1.0))
@@ -200,14 +202,15 @@ def _column(ours: pl.DataFrame, theirs: pl.DataFrame, reach: float) -> TellingCo
         return None
     counted = ours.group_by(names).agg(pl.len().alias("·many"))
     own = counted.filter(pl.col("·many") == 1).select(names)
-    chance = 2 * counted.filter(pl.col("·many") == 2).height / ours.height
+    pairs = counted.filter(pl.col("·many") == 2).height
+    chance = 2 * pairs / ours.height
     if own.height < _OWN * ours.height or chance > _BY_CHANCE:
         return None
     hits = theirs.join(own, on=names, how="semi")
     people = hits.n_unique()
-    by_chance = chance * theirs.height * (people / hits.height if hits.height else 1.0)
+    newcomers = theirs.height / ours.height * (people / hits.height if hits.height else 1.0)
     name = ", ".join(names)
-    held = Found(people, by_chance, own.height)
+    held = Found(people, 2 * pairs * newcomers, own.height, unsure=2 * np.sqrt(pairs + 1) * newcomers)
     if len(names) > 1 or not ours.schema[names[0]].is_numeric():
         return TellingColumn(name, held)
     numbers = [part[names[0]].to_numpy() for part in (ours, theirs)]

@@ -181,6 +181,14 @@ def _surface(found: Measure) -> Iterator[charts.Chart]:
         "baseline_majority": Figure("Right if the commonest value is always guessed", unit="share"),
         "matched_records": Figure("People who can be looked up in the release"),
         "learned": Figure("More than a blind guess", unit="share", aim="learned"),
+        "cap_by_chance": Figure("Right guesses if the release were new people", unit="share"),
+        "learned_beyond_chance": Figure(
+            "More than the other people with the same keys tell",
+            unit="share",
+            aim="learned",
+            words={"rule": "more guessed right than the other people with the same keys tell"},
+        ),
+        "cap_as_it_was": Figure("Right guesses from the original before it was coarsened", unit="share"),
     },
     assess=OfFile(19, sensitive=True, slow=True),
     compare=OfPair(13, "risk", at_once=True, by_group=True, keys=True, sensitive=True, effort=1),
@@ -292,7 +300,11 @@ def attribution(
         the key combinations with WEAP 1 that are true of everyone), ``weap_share`` (released records with
         WEAP 1), ``gain`` (``cap_original`` less ``cap_released``: above 0 the release is safer than the
         original), ``worst_gain`` (the same for the worst class), ``learned`` (``cap_released`` less
-        ``baseline``, for the sensitive column with most of it), ``cap_change`` and ``cap_min`` (the opposite
+        ``baseline``, for the sensitive column with most of it), ``cap_by_chance`` (the same guess from the other people
+        of the original with the same keys, as new people would give), ``learned_beyond_chance`` (``cap_released`` less
+        ``cap_by_chance``, for the column with most of it; 0 where chance gives as much once in a hundred times),
+        ``cap_as_it_was`` (from the original before intervals or the coarser labels of the release; None where it is
+        ``cap_original``), ``cap_change`` and ``cap_min`` (the opposite
         signs, as first published), ``cap_within_released``, ``baseline`` (guessing without keys),
         ``baseline_majority``, ``matched_share``, ``matched_records``; with replicates ``cap_released_low``,
         ``cap_released_high``. ``detail``: ``variables``, ``copies``, and of the worst target ``classes``,
@@ -303,6 +315,9 @@ def attribution(
     ``cap_released`` is how often an intruder who knows the keys guesses the sensitive value right from the
     release; ``cap_original`` how often they would with the original itself; ``baseline`` how often without
     either. A release close to the baseline gives nothing away, one close to the original protects nobody.
+    Where people with the same keys are alike, anybody of their kind gives them away (``cap_by_chance``); only what goes
+    beyond comes from their own records.
+
     ``worst_gain`` below 0 means that for some group the release makes guessing *easier* than the original
     would. ``tcap`` counts only the people about whom the release speaks with certainty, which is where an
     intruder would act.
@@ -314,7 +329,9 @@ def attribution(
     ``unmatched="zero"`` counts them as failures, and the two published definitions differ in just this. For
     numbers the result depends on the intervals; ``detail["surface"]`` shows how much. It is about this file's
     people: a release that teaches a true fact about the population (smokers fall ill) raises it without
-    naming anyone.
+    naming anyone. ``learned_beyond_chance`` leaves such facts out, and with them groups whose members all have one
+    value: these are for `l_diversity`. People who are alone with their keys have no others; what the smallest groups
+    tell is taken for them, and a blind guess where there are none.
 
     Examples
     --------
@@ -347,6 +364,7 @@ def attribution(
         classes=classes,
         strategy=strategy,
         edges_from=edges_from,
+        many=len(targets) * max(len(copies), 1),
     )
     check_precision(precision, original.columns)
     links = [
@@ -380,11 +398,13 @@ def attribution(
         figures["matched_records"] = int(worst["matched_records"])
     if copies:
         figures["learned"] = variables.select((pl.col("cap_released") - pl.col("baseline")).max()).item()
+        figures["learned_beyond_chance"] = variables["learned_beyond_chance"].max()
+        figures["cap_as_it_was"] = _before_coarsening(original, keys, target, attack)
     return Measure(
         name="attribution",
         value=worst[headline],
         figures=figures,
-        meaning=_meaning(worst, keys, bool(copies), unmatched),
+        meaning=_meaning({**figures, **worst}, keys, bool(copies), unmatched),
         caveats=[*_caveats(original, keys, columns, attack, worst=worst, copies=copies), *notes],
         parameters={
             "keys": list(keys),
@@ -436,6 +456,19 @@ def _alone(
     return {name: figure if name in known else None for name, figure in figures.items()}
 
 
+def _before_coarsening(
+    original: Microdata, keys: Sequence[str], target: tuple[str, ...], attack: attribution_attack.Attack
+) -> float | None:
+    """Guess from the original as it was, where it has been brought to the coarseness of the release."""
+    before = original.memory.get("as_it_was", original)
+    if before is original and not any(column in attack.classes for column in (*keys, *target)):
+        return None
+    numbers = [name for name in attack.tolerances if before.schema[name].is_numeric()]
+    exact = attribution_attack.Attack(tolerances={name: attack.tolerances[name] for name in numbers})
+    found: float | None = _alone(before, keys, target, exact)["cap_original"]
+    return found
+
+
 def _meaning(worst: dict[str, Any], keys: Sequence[str], released: bool, unmatched: Unmatched) -> str:
     known = ", ".join(f"'{key}'" for key in keys)
     target, own, base = worst["sensitive"], worst["cap_original"], worst["baseline"]
@@ -449,10 +482,18 @@ def _meaning(worst: dict[str, Any], keys: Sequence[str], released: bool, unmatch
             f"Nobody of the original shares all of {known} with a released record, so nothing can be guessed."
         )
     who = "people who can be looked up in the release" if unmatched == "exclude" else "people"
+    before = worst["cap_as_it_was"]
+    against = (
+        f"{percent(own)} if the original itself were released"
+        if before is None
+        else f"{percent(own)} with the original made as coarse as the release, {percent(before)} of all with the "
+        "original as it is"
+    )
     return (
         f"An intruder who knows {known} and guesses '{target}' from the release would be right for "
-        f"{percent(worst['cap_released'])} of the {who}, against {percent(own)} if the original itself were "
-        f"released and {percent(base)} without knowing anything."
+        f"{percent(worst['cap_released'])} of the {who}, against {against} and {percent(base)} without knowing "
+        f"anything. Other people with the same keys tell it for {percent(worst['cap_by_chance'])}; what the release "
+        f"tells of the person beyond that is {percent(worst['learned_beyond_chance'])}."
     )
 
 

@@ -25,7 +25,9 @@ from discreet.core.wording import named, percent
 from discreet.engine.comparable import comparable
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.numerics.poisson_mixtures import alone_in_both
 from discreet.pairs.side_by_side import check_precision, files_alike, grid_words, stated_precision
+from discreet.risk.copy_counts import Found
 from discreet.risk.disclosure_cells import identity_shares, missing_key
 from discreet.risk.key_sets import CodedKeys, checked_size, coded_keys, minimal_uniques
 from discreet.risk.synthetic_pairs import Groups, PairedFiles, key_caveats, mean_of
@@ -68,6 +70,13 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
     figures={
         "value": Figure(unit="percent", better="lower"),
         "repU": Figure(unit="percent", better="lower", summary=True),
+        "replicated_by_chance": Figure("Records alone in both files, if the release were new people"),
+        "repU_beyond_chance": Figure(
+            "Alone in both files, beyond chance",
+            unit="percent",
+            better="lower",
+            words={"rule": "alone in both files, beyond what new people give"},
+        ),
     },
     compare=OfPair(12, "risk", at_once=True, keys=True, effort=1),
     pictures=_pictures,
@@ -117,7 +126,9 @@ def replicated_uniques(
     Measure
         ``value`` is ``repU``. ``figures``: ``UiO`` (alone in the original), ``UiS`` (alone in the release),
         ``UiOiS`` (alone in the original, and the release has the keys), ``repU`` (alone in both), in percent;
-        ``uniques_original``, ``uniques_released``, ``unique_matches``, ``replicated``, in records.
+        ``uniques_original``, ``uniques_released``, ``unique_matches``, ``replicated``, in records;
+        ``replicated_by_chance``, how many of as many new people would be alone in both, and ``repU_beyond_chance``, in
+        percent: 0 where chance gives as many now and then (once in a hundred files).
         ``detail``: ``records`` of the original, ``released_records`` and, for several, ``copies``.
 
     How to read it
@@ -127,10 +138,15 @@ def replicated_uniques(
     the original at all. A repU of 0 is easy to reach with `remove_replicated_uniques`. Whether the *other*
     columns of such a record are right is another question: see `disclosure`.
 
+    ``repU_beyond_chance`` says what is more than new people would give. How many they would is told by the original
+    alone, by how many combinations are shared by two, three and more of its people.
+
     When not to trust it
     --------------------
     In synthetic data a record that is alone in both files was mostly not copied; it looks like a person by
-    chance, but the person will not see it that way. In a file of many keys nearly everyone is alone, and repU
+    chance, but the person will not see it that way. In a file of the same people, treated, it is that person: chance
+    is no excuse there, so read ``repU``. An original from which repeated combinations were removed knows of no chance.
+    In a file of many keys nearly everyone is alone, and repU
     then falls because the release seldom hits the exact combination, not because it protects. Coarser coding
     in one of the two files makes the combinations differ and the figure zero without meaning. Missing keys
     count as values unless you leave them out.
@@ -151,6 +167,9 @@ def replicated_uniques(
     )
     left_out = not_counted(missing_keys, files.keys)
     rows = [identity_of(files, i, left_out, denominator) for i in range(len(files.copies))]
+    rows = [
+        row | _beyond_chance(files, i, left_out, denominator, row["replicated"]) for i, row in enumerate(rows)
+    ]
     figures = mean_of(rows)
     tables: dict[str, Any] = {
         "records": lambda: _unique_records(files, left_out, "original"),
@@ -159,15 +178,18 @@ def replicated_uniques(
     if len(rows) > 1:
         tables["copies"] = pl.DataFrame(rows).with_row_index("copy", offset=1)
     people = engine.overview(original, files.keys).rows
+    base = "them all" if denominator == "original" else "the released records"
     return Measure(
         name="replicated_uniques",
         value=figures["repU"],
         figures=figures,
         meaning=(
             f"{percent(figures['UiO'] / 100)} of the {people:,} people of the original are alone with their "
-            f"combination of {named(files.keys)}; {percent(figures['repU'] / 100)} of "
-            f"{'them all' if denominator == 'original' else 'the released records'} are alone with it in the release "
-            "too, so that a single released record seems to be them."
+            f"combination of {named(files.keys)}; {percent(figures['repU'] / 100)} of {base} are alone with it in the "
+            "release too, so that a single released record seems to be them. If the release were new people, about "
+            f"{figures['replicated_by_chance']:,.0f} would be alone in both"
+            f"{' in each copy' if len(rows) > 1 else ''}; beyond chance it is "
+            f"{percent(figures['repU_beyond_chance'] / 100)}."
         ),
         caveats=[*key_caveats(files), *files.notes, *files.key_cells[0].notes],
         parameters={
@@ -267,6 +289,20 @@ def identity_of(files: PairedFiles, copy: int, left_out: Sequence[str], denomina
         left_out=missing_key(joint, files.keys, left_out),
         denominator=denominator,
     )
+
+
+def _beyond_chance(
+    files: PairedFiles, copy: int, left_out: Sequence[str], denominator: Which, replicated: int
+) -> dict[str, float]:
+    """Hold those alone in both files against how many of as many new people would be."""
+    joint = files.key_cells[copy]
+    counted = ~missing_key(joint, files.keys, left_out)
+    people, released = int(joint.original.sum()), int(joint.released.sum())
+    expected, unsure = alone_in_both(joint.original[counted], released / max(people, 1))
+    base = people if denominator == "original" else released
+    # Drawn again, the fitted rates vary about half as much as they are off.
+    found = Found(replicated, expected, base, unsure=2 * unsure)
+    return {"replicated_by_chance": expected, "repU_beyond_chance": 100 * found.share_beyond_chance}
 
 
 def not_counted(missing_keys: bool | Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:

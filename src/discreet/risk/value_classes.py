@@ -20,6 +20,7 @@ from discreet.core.errors import ColumnError, ParameterError
 from discreet.engine.comparable import distinct_values
 from discreet.microdata import Microdata
 
+_OWN = 2.0  # people a number, up to which a column is one of numbers that few share
 Strategy = Literal["equal_frequency", "equal_length"]
 Source = Literal["released", "pooled", "original"]
 Spec = Annotated[int, AtLeast(1)] | Sequence[float] | Mapping[Any, str]
@@ -207,7 +208,8 @@ def coarsened(
 def overlapping(joint: engine.JointCounts, keys: Sequence[str]) -> engine.JointCounts:
     """Refuse keys that are coded differently in the two files: they would wrongly give "no match".
 
-    Decimal numbers may well differ everywhere without being coded differently; they get a note.
+    Decimal numbers, and others of which most are one person's own, may well differ everywhere without being coded
+    differently; they get a note.
     """
     here, there = joint.class_original > 0, joint.class_released > 0
     notes = []
@@ -218,10 +220,11 @@ def overlapping(joint: engine.JointCounts, keys: Sequence[str]) -> engine.JointC
         theirs = np.bincount(codes[there & joint.class_inside], minlength=len(values)) > 0
         if (ours & theirs & known).any():
             continue
-        if values.dtype.is_float():
+        people = np.bincount(codes, weights=joint.class_original, minlength=len(values))
+        if values.dtype.is_float() or (values.dtype.is_numeric() and people[ours].mean() < _OWN):
             notes.append(
-                f"The key '{key}' holds decimal numbers and has no value in common between the two files, so nobody "
-                "matches. Band it in both if an intruder would not know it that exactly."
+                f"The key '{key}' holds numbers that few people share and has no value in common between the two "
+                "files, so nobody matches. Band it in both if an intruder would not know it that exactly."
             )
             continue
         raise ColumnError(

@@ -108,6 +108,10 @@ def align(
     technical = {*original.roles.technical, ids}
     no_loss = () if columns is not None else columns_that_count(original, released)[1]
     shared = [name for name in original.columns if name in released.schema]
+    seen, told = (
+        _as_seen(original, labels) if labels else None
+        for labels in (recoded, {**recoded, **regrouped} if regrouped else {})
+    )
     return AlignedFiles(
         original,
         copies,
@@ -126,12 +130,17 @@ def align(
             notes=(*notes, *said, *map(_no_loss, no_loss)),
         ),
         tuple(name for name in held if name in mixed and name not in recoded),
-        original.with_frame(engine.rebuilt(original, recoded), same_records=True) if recoded else None,
-        original.with_frame(engine.rebuilt(original, {**recoded, **regrouped}), same_records=True)
-        if regrouped
-        else None,
+        seen,
+        told,
         unread,
     )
+
+
+def _as_seen(original: Microdata, labels: dict[str, pl.Series]) -> Microdata:
+    """Give the original the labels of the release, and let it remember what it was."""
+    seen = original.with_frame(engine.rebuilt(original, labels), same_records=True)
+    seen.memory["as_it_was"] = original
+    return seen
 
 
 def columns_that_count(original: Microdata, released: Microdata) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -26,6 +26,7 @@ _AND_MORE = re.compile(rf"^{_NUMBER}\s*(?:\+|and more|and over|or more|and above
 _ALONE = re.compile(rf"^{_NUMBER}$")
 _WHOLE = "*"
 _USUAL = 2
+_SPREAD = 4  # a label that is new by chance may come several times
 
 
 class Span(NamedTuple):
@@ -162,7 +163,9 @@ def with_new_labels(ours: pl.DataFrame, copies: Sequence[Microdata], columns: Se
         new = [values.filter(~values.is_in(known.implode())) for values in new]
         # Other people of the same kind have a label that nobody here has about as often as one person alone has one.
         alone = int((texts.unique_counts() == 1).sum()) / max(len(texts), 1)
-        if any(len(odd) > _USUAL * (alone * len(values) + 1) for odd, values in zip(new, after, strict=True)):
+        usual = [alone * len(values) + 1 for values in after]
+        most = [max(_USUAL * many, many + _SPREAD * many**0.5) for many in usual]
+        if any(len(odd) > many for odd, many in zip(new, most, strict=True)):
             found.append(name)
     return found
 
