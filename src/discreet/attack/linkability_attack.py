@@ -19,6 +19,7 @@ from discreet.attack.success import (
     REFERENCE,
     RISK_FIGURES,
     Tally,
+    Trial,
     Victims,
     drawn,
     measured,
@@ -75,6 +76,7 @@ def linkability(
     categorical: ColumnNames = (),
     distance: Distance = "gower",
     precision: Annotated[Setting, Public()] = None,
+    jointly: Annotated[int, AtLeast(1)] = 1,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -99,6 +101,8 @@ def linkability(
         ``gower`` or ``euclidean``; see `discreet.numerics.distance`.
     precision
         How precisely numbers are compared; as both files have them unless set.
+    jointly
+        Over how many attacks the lower end of what is sure (``risk_at_least``) holds together.
     progress
         Show a progress bar on a terminal.
     seed
@@ -159,10 +163,13 @@ def linkability(
     success = hits[: len(inside)]
     return measured(
         "linkability",
-        Tally.of(success),
-        Tally.of(hits[len(inside) :]) if holdout is not None else None,
-        _by_chance(victims.released.height, neighbors),
+        Trial(
+            Tally.of(success),
+            Tally.of(hits[len(inside) :]) if holdout is not None else None,
+            _by_chance(victims.released.height, neighbors),
+        ),
         doing="links two things that are known about a person",
+        jointly=jointly,
         caveats=victims.caveats,
         parameters={
             "columns": [list(side) for side in sides],

@@ -13,7 +13,7 @@ attack does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -63,6 +63,10 @@ FEW_TRIES = "few tries"
 WEAK_ATTACK = "weak attack"
 SURE_CONTROL = "sure control"
 
+_KNOWN_OF_ALL = 0.98
+_RARE = 0.9
+_OTHER_PEOPLE = 0.05
+
 _Z = 1.959963984540054  # 95 % of a normal law lies within this many standard deviations
 
 REFERENCE = (
@@ -84,7 +88,7 @@ RISK_FIGURES: Mapping[str, Figure] = {
         better="lower",
         summary=True,
         words={"rule": "risk"},
-        interval=("risk_low", "risk_high"),
+        interval=("risk_at_least", "risk_at_most"),
         tries="attacks",
     ),
     "attack_rate": Figure("Successes against people in the file", unit="share", better="lower"),
@@ -95,7 +99,7 @@ RISK_FIGURES: Mapping[str, Figure] = {
         unit="share",
         better="lower",
         words={"rule": "risk beyond the holdout"},
-        interval=("risk_low", "risk_high"),
+        interval=("risk_at_least", "risk_at_most"),
         tries="attacks",
     ),
     "risk_low": Figure("Risk, lower end of the 95 % interval", unit="share", better="lower"),
@@ -105,6 +109,12 @@ RISK_FIGURES: Mapping[str, Figure] = {
         better="lower",
         summary=True,
         words={"rule": "risk, upper end of its interval"},
+    ),
+    "risk_at_least": Figure(
+        "Risk that is sure: of the surest way of attacking, jointly over all", unit="share", better="lower"
+    ),
+    "risk_at_most": Figure(
+        "Risk that cannot be ruled out: of any way of attacking", unit="share", better="lower"
     ),
     "attacks": Figure("Attacks against people in the file"),
     "control_attacks": Figure("Attacks against people not in the file"),
@@ -138,6 +148,10 @@ class Tally:
     def of(cls, hits: Flags) -> Tally:
         """Count the successes of attacks that each hit or missed."""
         return cls(float(np.count_nonzero(hits)), float(len(hits)))
+
+    def worth(self, times: float) -> Tally:
+        """Count what is known as surely as if so many times the tries had been made."""
+        return Tally(self.hits * times, self.tries * times)
 
     @property
     def rate(self) -> float:
@@ -174,6 +188,34 @@ class Trial(NamedTuple):
     attack: Tally
     holdout: Tally | None
     baseline: Tally | float
+    alike: float = 1.0
+    """How many times surer the comparison is because both groups are alike in what a blind guess finds."""
+    shifted: float = 0.0
+    """By how much the blind guess makes strangers more successful than people in the file."""
+
+    @classmethod
+    def of_guesses(
+        cls, attack: Flags, holdout: Flags | None, blind: Flags, others_blind: Flags | None
+    ) -> Trial:
+        """Count guesses, and hold them against the blind guess about the same people.
+
+        Where a secret is rare, whoever guesses "no" is right about nearly everybody, and the two groups differ by how
+        many rare people each happens to have. What the blind guess explains of success is that chance, and is taken out
+        of the comparison (analysis of covariance, its slope pooled within the groups).
+        """
+        rates = Tally.of(attack), None if holdout is None else Tally.of(holdout), Tally.of(blind)
+        if holdout is None or others_blind is None:
+            return cls(*rates)
+        hits, luck = (
+            np.concatenate([own - own.mean() for own in (pair[0].astype(float), pair[1].astype(float))])
+            for pair in ((attack, holdout), (blind, others_blind))
+        )
+        spread = float(luck @ luck)
+        slope = float(hits @ luck) / spread if spread > 0 else 0.0
+        left = hits - slope * luck
+        # As if a few more had been guessed otherwise than blindly: no difference seen is no proof of none.
+        alike = max(1.0, float(hits @ hits) / (float(left @ left) + _Z**2))
+        return cls(*rates, alike, slope * float(others_blind.mean() - blind.mean()))
 
     @property
     def blind(self) -> float:
@@ -196,7 +238,32 @@ class Trial(NamedTuple):
 
     def beyond(self, many: int = 1) -> Excess:
         """Give the risk beyond the holdout, or beyond the blind guess where there is none."""
-        return excess(self.attack, self.blind if self.holdout is None else self.holdout, many)
+        if self.holdout is None:
+            return excess(self.attack, self.blind, many)
+        if self.holdout.rate >= 1:
+            return Excess(None, None, None)
+        tries = self.holdout.tries
+        level = Tally(min(max(self.holdout.hits - self.shifted * tries, 0.0), tries), tries)
+        if level.rate >= 1:
+            level = self.holdout
+        return excess(self.attack.worth(self.alike), level.worth(self.alike), many)
+
+    @property
+    def is_no_secret(self) -> bool:
+        """Whether nearly every stranger falls to it, and not because one answer fits nearly everybody."""
+        return (
+            self.holdout is not None
+            and self.holdout.interval[0] >= _KNOWN_OF_ALL
+            and (self.holdout.rate >= 1 or self.blind < _RARE)
+        )
+
+    @property
+    def at_most(self) -> float:
+        """The risk that cannot be ruled out, by this way alone; all of it where the holdout is of other people."""
+        if self.is_no_secret:
+            return 0.0
+        high = self.beyond().high
+        return 1.0 if high is None or high < -_OTHER_PEOPLE else max(high, 0.0)
 
 
 def worst_trial(trials: Mapping[str, Trial]) -> str:
@@ -274,31 +341,34 @@ def _parts(above: tuple[float, float], below: tuple[float, float]) -> tuple[floa
 
 def measured(
     name: str,
-    attack: Tally,
-    holdout: Tally | None,
-    baseline: Tally | float,
+    trials: Mapping[str, Trial] | Trial,
     *,
-    doing: str,
-    many: int = 1,
+    doing: str | Callable[[str], str],
+    jointly: int = 1,
     figures: Mapping[str, Any] | None = None,
     caveats: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> Measure:
-    """Turn the hits of an attack, of its holdout and of a blind guess into the answer that every attack gives.
+    """Turn the ways in which an attack was tried into the answer that every attack gives: that of the surest.
+
+    ``risk_at_least`` is sure with 5 % error over all ways (and over ``jointly`` attacks) together. ``risk_at_most`` is
+    the highest of the upper ends of all ways, each its own: whoever says that no way achieves more errs only if every
+    single one of these is wrong.
 
     Parameters
     ----------
     name
         The name of the attack.
-    attack, holdout, baseline
-        What was tried and achieved against people in the file, against people who are not in it, and blindly (a rate
-        where it is known). Without a holdout the risk is what goes beyond the blind guess, which is too much where the
-        release teaches something about people in general, and a caveat says so.
+    trials
+        What each way of attacking achieved against people in the file, against people who are not in it, and blindly (a
+        rate where it is known). Without a holdout the risk is what goes beyond the blind guess, which is too much where
+        the release teaches something about people in general, and a caveat says so.
     doing
-        What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``.
-    many
-        Of how many ways of attacking this is the worst: the interval is widened so that it holds all the same.
+        What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``; or what makes it from
+        the name of the way.
+    jointly
+        Over how many attacks what is sure holds together.
     figures
         Further figures, after those of every attack.
     caveats, parameters, detail
@@ -306,23 +376,52 @@ def measured(
 
     Examples
     --------
-    >>> found = measured("inference", Tally(300, 1000), Tally(125, 1000), 0.1, doing="guesses a person's income")
+    >>> trial = Trial(Tally(300, 1000), Tally(125, 1000), 0.1)
+    >>> found = measured("inference", trial, doing="guesses a person's income")
     >>> found.figures["attack_rate"], found.figures["control_rate"], round(found.value, 3)
     (0.3, 0.125, 0.2)
     >>> found.meaning.partition(". ")[2]
     'The risk that the release adds is 20 % (16.2 % to 23.7 %).'
     """
-    trial = Trial(attack, holdout, baseline)
+    ways = {"": trials} if isinstance(trials, Trial) else trials
+    worst = worst_trial(ways)
+    trial, many = ways[worst], len(ways)
     found = trial.beyond(many)
+    known = [way for way, one in ways.items() if one.is_no_secret]
+    sure = max(
+        (low for one in ways.values() if (low := one.beyond(many * jointly).low) is not None), default=0.0
+    )
+    ends = {
+        "risk_at_least": max(sure, 0.0),
+        "risk_at_most": max(one.at_most for one in ways.values()),
+    }
     return Measure(
         name=name,
         value=found.risk,
-        figures={**trial.figures(many), **(figures or {})},
-        meaning=_in_words(doing, attack, holdout, trial.blind, found),
-        caveats=[*caveats, *warnings_of(attack, holdout, baseline)],
-        parameters=parameters or {},
+        figures={**trial.figures(many), **ends, **(figures or {})},
+        meaning=_in_words(
+            doing if isinstance(doing, str) else doing(worst),
+            trial.attack,
+            trial.holdout,
+            trial.blind,
+            found,
+        ),
+        caveats=[*caveats, *warnings_of(*trial[:3]), *_known_of_all(known if many > 1 else [])],
+        parameters={**(parameters or {}), **({"jointly": jointly} if jointly > 1 else {})},
         detail=detail if detail is not None else Detail(),
     )
+
+
+def _known_of_all(ways: Sequence[str]) -> list[str]:
+    if not ways:
+        return []
+    listed = ", ".join(map(repr, ways[:5])) + (f" and {len(ways) - 5} more" if len(ways) > 5 else "")
+    return [
+        Caveat(
+            f"What is found about nearly every stranger follows from other columns and is no secret: {listed}.",
+            code=SURE_CONTROL,
+        )
+    ]
 
 
 def _in_words(doing: str, attack: Tally, holdout: Tally | None, blind: float, found: Excess) -> str:
