@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -31,7 +31,12 @@ from discreet.pairs.side_by_side import names_checked
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     others = [name for name in pair.columns if name not in pair.sensitive]
-    return {"secret": [*pair.sensitive, *others], "known": list(pair.columns), "attacks": 2_000}
+    return {
+        "secret": [*pair.sensitive, *others],
+        "known": list(pair.columns),
+        "attacks": 2_000,
+        "up_to": 12_000,
+    }
 
 
 @measure(
@@ -55,6 +60,7 @@ def inference(
     known: ColumnNames | None = None,
     holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 1_000,
+    up_to: Annotated[int, AtLeast(1)] | None = None,
     method: Method | Annotated[Sequence[Method], Entries()] | None = None,
     tolerance: Annotated[float, Share(below=True)] = 0.05,
     categorical: ColumnNames = (),
@@ -81,6 +87,8 @@ def inference(
         People of the same population who were not used to make the release.
     attacks
         How many people are attacked, in the file and in the holdout.
+    up_to
+        Where nothing is sure after so many, attack up to this many for the secrets of which little is known yet.
     method
         ``"nearest"``, ``"forest"``, ``"boosted"``, or several; all three unless named.
     tolerance
@@ -131,34 +139,44 @@ def inference(
     methods = success.chosen_ways(method, METHODS)
     victims, secrets, knowns = _plan(original, released, holdout, secret, known, categorical, precision)
     root = int(generator(seed).integers(2**62))
-    scene = _Scene.of(victims, secrets, knowns, attacks, root)
     trials: dict[str, success.Trial] = {}
     rows: dict[str, pl.DataFrame] = {}
     said: list[str] = []
-    for name in track(secrets, description="Guessing", progress=progress and len(secrets) > 1):
-        try:
-            told, hits = scene.attacked(name, knowns[name], methods=methods, tolerance=tolerance, root=root)
-        except InputError as error:
-            if len(secrets) == 1:
-                raise
-            said.append(str(error))
-            continue
-        trials |= {f"{name} by {one}": trial for one, trial in told.items()}
-        rows |= {f"{name} by {one}": table for one, table in hits.items()}
-        said += not_attacked(scene.coded[name][0], name)
-    if not trials:
-        raise InputError(f"No column could be guessed: {' '.join(said)}")
-    worst = success.worst_trial(trials)
+    wanted: dict[str, Sequence[Method]] = dict.fromkeys(secrets, methods)
+    for most in dict.fromkeys((attacks, max(up_to or attacks, attacks))):
+        scene = _Scene.of(victims, tuple(wanted), knowns, most, root)
+        for name, ways in track(
+            wanted.items(), description="Guessing", progress=progress and len(secrets) > 1
+        ):
+            try:
+                told, hits = scene.attacked(name, knowns[name], methods=ways, tolerance=tolerance, root=root)
+            except InputError as error:
+                if len(secrets) == 1:
+                    raise
+                said.append(str(error))
+                continue
+            trials |= {f"{name} by {one}": trial for one, trial in told.items()}
+            rows |= {f"{name} by {one}": table for one, table in hits.items()}
+            said += not_attacked(scene.coded[name][0], name)
+        if not trials:
+            raise InputError(f"No column could be guessed: {' '.join(said)}")
+        settled = {way for way in trials if trials[way].is_no_secret}
+        settled = {way for way in trials if any(_secret(way) == _secret(one) for one in settled)}
+        wanted = _unsure(trials, settled, jointly)
+        if not wanted:
+            break
     return success.measured(
         "inference",
         trials,
         doing=_in_words,
         jointly=jointly,
-        caveats=[*victims.caveats, *said],
+        settled=settled,
+        caveats=[*victims.caveats, *dict.fromkeys(said)],
         parameters={
             "secret": list(secrets),
             "known": list(known) if known is not None else "all others",
             "attacks": attacks,
+            **({"up_to": up_to} if up_to else {}),
             "method": list(methods),
             "tolerance": tolerance,
             "categorical": list(categorical),
@@ -167,7 +185,7 @@ def inference(
         },
         detail=Detail(
             secrets=lambda: engine.like(original, _side_by_side(trials)),
-            records=lambda: engine.like(original, rows[worst]),
+            records=lambda: engine.like(original, rows[success.worst_trial(trials)]),
         ),
     )
 
@@ -176,8 +194,28 @@ _WAYS = {"nearest": "by the nearest record", "forest": "by a forest", "boosted":
 
 
 def _in_words(way: str) -> str:
-    name, _, method = way.rpartition(" by ")
-    return f"guesses a person's '{name}' ({_WAYS[method]})"
+    return f"guesses a person's '{_secret(way)}' ({_WAYS[way.rpartition(' by ')[2]]})"
+
+
+def _secret(way: str) -> str:
+    return way.rpartition(" by ")[0]
+
+
+_OPEN = 0.08
+
+
+def _unsure(
+    trials: Mapping[str, success.Trial], settled: Collection[str], jointly: int
+) -> dict[str, Sequence[Method]]:
+    """Name the secrets and methods that leave a risk open, where no other is sure to be one."""
+    many = len(trials) * jointly
+    if any((trial.beyond(many).low or 0.0) > _OPEN for trial in trials.values()):
+        return {}
+    left = [name for name, one in trials.items() if name not in settled and one.at_most(len(trials)) > _OPEN]
+    return {
+        secret: tuple(method for method in METHODS if f"{secret} by {method}" in left)
+        for secret in dict.fromkeys(map(_secret, left))
+    }
 
 
 def _plan(  # noqa: PLR0917

@@ -81,7 +81,7 @@ class Scores(NamedTuple):
         usual=False,
         judged_by_holdout=True,
         one_type=True,
-        settings=lambda pair: {"attacks": 4_000},
+        settings=lambda pair: {"attacks": 20_000},
     ),
     benchmark=OfBenchmark(2),
     tells=("chosen",),

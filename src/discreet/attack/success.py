@@ -13,7 +13,7 @@ attack does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -63,7 +63,7 @@ FEW_TRIES = "few tries"
 WEAK_ATTACK = "weak attack"
 SURE_CONTROL = "sure control"
 
-_KNOWN_OF_ALL = 0.98
+_KNOWN_OF_ALL = 0.95
 _RARE = 0.9
 _OTHER_PEOPLE = 0.05
 
@@ -257,13 +257,21 @@ class Trial(NamedTuple):
             and (self.holdout.rate >= 1 or self.blind < _RARE)
         )
 
-    @property
-    def at_most(self) -> float:
-        """The risk that cannot be ruled out, by this way alone; all of it where the holdout is of other people."""
-        if self.is_no_secret:
-            return 0.0
-        high = self.beyond().high
-        return 1.0 if high is None or high < -_OTHER_PEOPLE else max(high, 0.0)
+    def at_most(self, many: int = 1) -> float:
+        """Give the risk that cannot be ruled out, by this way alone.
+
+        It is all there is where the holdout is plainly of other people, also when this is one of many ways.
+        """
+        high, surely = self.beyond().high, self.beyond(many).high
+        return 1.0 if high is None or surely is None or surely < -_OTHER_PEOPLE else max(high, 0.0)
+
+
+def cannot_be_ruled_out(ways: Mapping[str, Trial], settled: Collection[str] = ()) -> float:
+    """Give the highest risk that the ways leave open; ``settled`` are about what is no secret."""
+    left = [
+        way.at_most(len(ways)) for name, way in ways.items() if not way.is_no_secret and name not in settled
+    ]
+    return max(left, default=0.0)
 
 
 def worst_trial(trials: Mapping[str, Trial]) -> str:
@@ -345,6 +353,7 @@ def measured(
     *,
     doing: str | Callable[[str], str],
     jointly: int = 1,
+    settled: Collection[str] = (),
     figures: Mapping[str, Any] | None = None,
     caveats: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
@@ -369,6 +378,8 @@ def measured(
         the name of the way.
     jointly
         Over how many attacks what is sure holds together.
+    settled
+        Ways of finding out what another way finds out about nearly every stranger.
     figures
         Further figures, after those of every attack.
     caveats, parameters, detail
@@ -387,13 +398,13 @@ def measured(
     worst = worst_trial(ways)
     trial, many = ways[worst], len(ways)
     found = trial.beyond(many)
-    known = [way for way, one in ways.items() if one.is_no_secret]
+    known = [way for way, one in ways.items() if one.is_no_secret or way in settled]
     sure = max(
         (low for one in ways.values() if (low := one.beyond(many * jointly).low) is not None), default=0.0
     )
     ends = {
         "risk_at_least": max(sure, 0.0),
-        "risk_at_most": max(one.at_most for one in ways.values()),
+        "risk_at_most": cannot_be_ruled_out(ways, settled),
     }
     return Measure(
         name=name,
