@@ -48,7 +48,15 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     work="whole-file",
     references=(success.OPINION, success.REFERENCE),
     figures=success.RISK_FIGURES,
-    compare=OfPair(62, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
+    compare=OfPair(
+        62,
+        "risk",
+        usual=False,
+        judged_by_holdout=True,
+        without="cross-fit",
+        one_type=True,
+        settings=_settings,
+    ),
     benchmark=OfBenchmark(5),
 )
 @checked

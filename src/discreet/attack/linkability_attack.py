@@ -61,7 +61,15 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
     work="whole-file",
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
-    compare=OfPair(61, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
+    compare=OfPair(
+        61,
+        "risk",
+        usual=False,
+        judged_by_holdout=True,
+        without="cross-fit",
+        one_type=True,
+        settings=_settings,
+    ),
     benchmark=OfBenchmark(4),
 )
 @checked

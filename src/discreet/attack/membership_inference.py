@@ -80,6 +80,7 @@ class Scores(NamedTuple):
         "risk",
         usual=False,
         judged_by_holdout=True,
+        without="cross-fit",
         one_type=True,
         settings=lambda pair: {"attacks": 20_000},
     ),

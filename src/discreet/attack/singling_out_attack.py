@@ -79,6 +79,7 @@ class Found:
         "risk",
         usual=False,
         judged_by_holdout=True,
+        without="cross-fit",
         one_type=True,
         as_it_was=True,
         settings=lambda pair: {"attacks": 2_000},
