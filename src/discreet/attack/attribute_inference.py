@@ -57,6 +57,8 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
         one_type=True,
         settings=_settings,
     ),
+    worst=success.worst_at(22),
+    synthesis=success.WOULD_GIVE,
     benchmark=OfBenchmark(5),
 )
 @checked

@@ -18,12 +18,14 @@ from discreet.attack.success import (
     OPINION,
     REFERENCE,
     RISK_FIGURES,
+    WOULD_GIVE,
     Tally,
     Trial,
     Victims,
     drawn,
     measured,
     victims_of,
+    worst_at,
 )
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
@@ -70,6 +72,8 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
         one_type=True,
         settings=_settings,
     ),
+    worst=worst_at(21),
+    synthesis=WOULD_GIVE,
     benchmark=OfBenchmark(4),
 )
 @checked

@@ -20,6 +20,7 @@ import polars as pl
 from discreet import engine
 from discreet.attack.success import (
     RISK_FIGURES,
+    WOULD_GIVE,
     Tally,
     Trial,
     Victims,
@@ -27,6 +28,7 @@ from discreet.attack.success import (
     drawn,
     measured,
     victims_of,
+    worst_at,
 )
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
@@ -84,6 +86,8 @@ class Scores(NamedTuple):
         one_type=True,
         settings=lambda pair: {"attacks": 20_000},
     ),
+    worst=worst_at(23),
+    synthesis=WOULD_GIVE,
     benchmark=OfBenchmark(2),
     tells=("chosen",),
 )

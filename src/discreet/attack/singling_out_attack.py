@@ -84,6 +84,8 @@ class Found:
         as_it_was=True,
         settings=lambda pair: {"attacks": 2_000},
     ),
+    worst=success.worst_at(20),
+    synthesis=success.WOULD_GIVE,
     benchmark=OfBenchmark(3),
 )
 @checked

@@ -13,7 +13,7 @@ attack does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -24,7 +24,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.findings import Caveat
+from discreet.core.findings import FIRST, Beside, Caveat, Finding, OfSynthesis, OfWorst
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.precision import Setting
@@ -43,6 +43,7 @@ from discreet.risk.equivalence_classes import records_only
 __all__ = [
     "FEW",
     "RISK_FIGURES",
+    "WOULD_GIVE",
     "Excess",
     "Tally",
     "Trial",
@@ -50,6 +51,7 @@ __all__ = [
     "measured",
     "trials_table",
     "warnings_of",
+    "worst_at",
     "worst_trial",
 ]
 
@@ -433,6 +435,32 @@ def _known_of_all(ways: Sequence[str]) -> list[str]:
             code=SURE_CONTROL,
         )
     ]
+
+
+_WORTH_SAYING = 0.05
+
+
+def _what_was_found(found: Measure, beside: Beside) -> Iterator[Finding]:
+    """Say first what an attack is sure to find; without a holdout it is said last, since anybody may fall to it."""
+    sure = found.figures.get("risk_at_least")
+    if isinstance(sure, int | float) and sure > _WORTH_SAYING:
+        controlled = found.figures.get("control_rate") is not None
+        start = (
+            "" if controlled else "Without people who were not used nobody knows whether it is the release: "
+        )
+        yield Finding("attack", FIRST * (1 + sure) if controlled else 0.5, f"{start}{found.meaning}")
+
+
+def worst_at(order: int) -> OfWorst:
+    """Give what every attack contributes to *What went wrong first*, for its card."""
+    return OfWorst(order, _what_was_found, looks_for="attacks")
+
+
+WOULD_GIVE = OfSynthesis(
+    by_donors=True,
+    would_give="the columns that the attack uses would have to be coarser or left out, or drawn from larger groups",
+)
+"""What can be done about a synthetic file that an attack succeeds against, for its card."""
 
 
 def _in_words(doing: str, attack: Tally, holdout: Tally | None, blind: float, found: Excess) -> str:
