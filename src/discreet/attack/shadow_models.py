@@ -239,7 +239,7 @@ def _of_split(values: Floats | Flags) -> Floats:
     return np.asarray(np.repeat(halves, 2, axis=1))
 
 
-def _tallies(told: Flags, held: Flags) -> tuple[Tally, Trial, Tally]:
+def _tallies(told: Flags, held: Flags) -> tuple[Tally, Tally]:
     """Count whom the attack takes for a member: in releases made with them, and in releases made without.
 
     All targets share the releases, and all releases of a target are judged by nearly the same laws. How far that makes

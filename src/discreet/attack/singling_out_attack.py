@@ -81,7 +81,6 @@ class Found:
         judged_by_holdout=True,
         without="cross-fit",
         one_type=True,
-        as_it_was=True,
         settings=lambda pair: {"attacks": 2_000},
     ),
     worst=success.worst_at(20),

@@ -27,9 +27,11 @@ from discreet.core.errors import InputError, ParameterError
 from discreet.core.findings import FIRST, Beside, Caveat, Finding, OfSynthesis, OfWorst
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
+from discreet.engine.comparable import plain_text
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.space import as_float
+from discreet.pairs.coarser_labels import coarsening
 from discreet.pairs.side_by_side import (
     check_categorical,
     check_precision,
@@ -570,15 +572,27 @@ def victims_of(
     compared = compared_columns(original, others, columns)
     codes = check_categorical(compared.names, categorical) if columns is not None else tuple(categorical)
     check_precision(precision, original.columns)
-    tables = tables_of([original, *others], compared.names)
+    tables, coarser = _as_coarse(tables_of([original, *others], compared.names))
     _check_types(tables, compared.names, what)
     tables, agreed = precise_alike(tables, precision=precision, categorical=codes)
-    said = [*records_only(original), *compared.caveats, *agreed.caveats]
+    said = [*records_only(original), *compared.caveats, *coarser, *agreed.caveats]
     if holdout is not None:
         said += _overlap(tables[0], tables[2], what)
     return Victims(
         compared.names, tables[0], tables[1], tables[2] if holdout is not None else None, codes, said
     )
+
+
+def _as_coarse(tables: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
+    """Bring people to the bands, cuts and months of the release, where its labels show them."""
+    ours, released, *others = tables
+    ways = {name: way for name in ours.columns if (way := coarsening(ours[name], released[name]))}
+    people = [
+        table.with_columns(way(table[name]).alias(name) for name, way in ways.items())
+        for table in (ours, *others)
+    ]
+    shown = released.with_columns(plain_text(released[name]).alias(name) for name in ways)
+    return [people[0], shown, *people[1:]], [f"'{name}' {way.sentence}." for name, way in ways.items()]
 
 
 def _check_types(tables: Sequence[pl.DataFrame], names: Sequence[str], what: str) -> None:

@@ -282,7 +282,8 @@ class PairQuestion:
         """Give the files in the form in which the measure sees them, and say which columns that leaves out."""
         seen = case.files.told if self.needs.keys and case.files.told is not None else case.files.recoded
         if seen is not None and not self.needs.as_it_was:
-            case = replace(case, files=replace(case.files, original=seen))
+            holdout = case.files.coarse_holdout or case.files.holdout
+            case = replace(case, files=replace(case.files, original=seen, holdout=holdout))
         return case.of_one_type() if self.needs.one_type else (case, None)
 
     def _request(self, case: PairCase, parameters: Mapping[str, Any]) -> Request:
