@@ -235,6 +235,8 @@ class Rule:
         if self.figure != "value" and self.figure not in measure.figures:
             return None, unknown_name(self.figure, ["value", *measure.figures], what="figure").rstrip(".")
         actual = measure.value if self.figure == "value" else measure.figures[self.figure]
+        if actual is None and self.said and self.said.interval:
+            actual = measure.figures.get(self.said.interval[1])
         return actual, "" if isinstance(actual, int | float) else "the figure is undefined for this file"
 
     def _holds(self, actual: float) -> bool:

@@ -172,6 +172,9 @@ class OfPair:
         What must be there: named columns that both files have, linked records, two columns.
     judged_by_holdout
         Whether a rule on it can be judged only where there are people who were not used to make the release.
+    without
+        What judges such a rule where there are none: ``"cross-fit"`` where whoever makes the release can fit the same
+        model to each half of the people and attack it with the other half; nothing unless said.
     one_type
         Whether columns that are numbers in one file and labels in the other are left out.
     as_it_was
@@ -202,6 +205,7 @@ class OfPair:
     linked: bool = False
     two_columns: bool = False
     judged_by_holdout: bool = False
+    without: Literal["cross-fit", "chance-model", "not-judged"] = "not-judged"
     one_type: bool = False
     as_it_was: bool = False
     most: int | None = None

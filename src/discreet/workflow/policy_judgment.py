@@ -56,6 +56,7 @@ def judge(
     stop_at_failure: bool = False,
     measured: Mapping[str, Scenario] | None = None,
     labels: pl.DataFrame | None = None,
+    crossed: Mapping[str, Measure] | None = None,
     accept: Sequence[Acceptance] = (),
     seed: Seed = None,
 ) -> Verdict:
@@ -91,6 +92,9 @@ def judge(
     labels
         The released values of each original record, one row a record of the original, where whoever made the release
         still knows them: they say which values a label stands for in a release whose records were removed or reordered.
+    crossed
+        What whoever made the release found by cross-fitting, for rules that need people who were not used; asked only
+        where there is no holdout.
     accept
         Open rules that a named person takes responsibility for; what failed cannot be accepted.
 
@@ -132,6 +136,7 @@ def judge(
         pair,
         original=original,
         measured=measured,
+        crossed=crossed,
         stop_at_failure=stop_at_failure,
         accept=accept,
     )
@@ -145,6 +150,7 @@ def held_against(
     original: Microdata | None = None,
     measured: Mapping[str, Scenario] | None = None,
     measured_pair: Scenario | None = None,
+    crossed: Mapping[str, Measure] | None = None,
     stop_at_failure: bool = False,
     accept: Sequence[Acceptance] = (),
 ) -> Verdict:
@@ -162,13 +168,17 @@ def held_against(
         The file before, where there is one: it tells names of people from pseudonyms.
     measured, measured_pair
         What a door has measured with the parameters of the policy, so that it is not measured again.
+    crossed
+        What cross-fitting found, for rules that need a holdout where there is none.
     stop_at_failure
         Judge the quick rules first and stop at the first that does not hold.
     accept
         Open rules that a person accepts.
     """
     _check_acceptances(policy, accept)
-    bench = _Bench(policy, alone, pair, measured or {}, measured_pair)
+    if isinstance(pair, PairCase):
+        pair = pair_questions.as_ruled(pair, policy.comparison)
+    bench = _Bench(policy, alone, pair, measured or {}, measured_pair, crossed or {})
     rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
     found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
     failed = False
@@ -207,6 +217,7 @@ class _Bench:
     pair: PairCase | str | None
     measured: Mapping[str, Scenario]
     measured_pair: Scenario | None
+    crossed: Mapping[str, Measure] = field(default_factory=dict)
     _answers: dict[tuple[str, str], Measure | str] = field(default_factory=dict)
 
     def judged(self, table: str, rule: Rule) -> Iterator[Check | Unjudged]:
@@ -235,6 +246,9 @@ class _Bench:
         lacking = question.input_lacking(pair, settings) if isinstance(pair, PairCase) else None
         if not lacking and question.side == "risk" and isinstance(pair, PairCase):
             lacking = WHOSE if any(copy.lost_roles for copy in pair.files.copies) else None
+        if lacking and question.needs.judged_by_holdout and rule.measure in self.crossed:
+            found = {rule.measure: self.crossed[rule.measure]}
+            return rule.check(Scenario(MAIN, (), found, {}), table=table)
         if lacking:
             return _unjudged(rule, lacking, table)
         if isinstance(pair, PairCase) and len(pair.files.copies) > 1 and question.side == "risk":
