@@ -19,11 +19,11 @@ from discreet.core.arrays import Integers
 from discreet.core.cards import Card, card_of
 from discreet.core.findings import Beside
 from discreet.core.results import Scenario
+from discreet.core.usual_names import meaning_of
 from discreet.core.verdicts import Verdict
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.workflow.coding_ladders import Ladder, Rung, ladder_of
-from discreet.workflow.usual_names import meaning_of
 from discreet.workflow.usual_treatments import BAND, CUT, as_entries, coding_steps, without_identifiers
 
 

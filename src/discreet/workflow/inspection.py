@@ -18,12 +18,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.roles import ROLES, Roles
+from discreet.core.usual_names import is_weight_of_homes
 from discreet.core.values import jsonable
 from discreet.core.wording import percent
 from discreet.io.sidecar import save_text, toml_value
 from discreet.microdata import Microdata
 from discreet.workflow.role_rules import Column, Proposal, propose
-from discreet.workflow.usual_names import is_weight_of_homes
 
 _MANY_COLUMNS = 200
 _FEW_ROWS = 1_000

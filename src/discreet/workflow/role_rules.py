@@ -12,8 +12,7 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from discreet.core.wording import percent
-from discreet.workflow.usual_names import (
+from discreet.core.usual_names import (
     is_half_of_a_place,
     is_numbered,
     is_replicate_weight,
@@ -21,6 +20,7 @@ from discreet.workflow.usual_names import (
     structure_of,
     suggests_weight,
 )
+from discreet.core.wording import percent
 
 Confidence = Literal["sure", "likely", "please check"]
 
