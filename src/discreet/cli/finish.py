@@ -28,7 +28,7 @@ def finish(
         bool,
         typer.Option(
             "--remove-uniques",
-            help="Drop records that are alone with the keys of one person of the original.",
+            help="Drop records alone with the keys of one person of the original; this proves who is not in it.",
         ),
     ] = False,
     smooth: Annotated[

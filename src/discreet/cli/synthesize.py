@@ -298,8 +298,7 @@ def lookalikes_said(data: Microdata, files: list[Microdata]) -> str | None:
         return None
     return (
         f"{share:.1f} % of the people are alone with their keys here as in the original (repU). "
-        "--policy synthetic-file removes such records and blurs what else is somebody's own; discreet finish does it "
-        "to a file that is there."
+        "--policy synthetic-file draws other records for those that are alone and blurs what else is somebody's own."
     )
 
 

@@ -33,7 +33,7 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
-from discreet.workflow.beside_rules import NEW_COLUMNS, beside_rules
+from discreet.workflow.beside_rules import NEW_COLUMNS, PERSON, beside_rules
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
@@ -188,9 +188,9 @@ def held_against(
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
     beside = beside_rules(policy, alone, pair, original)
     in_order = [
-        *(one for one in beside if isinstance(one, Check)),
+        *(one for one in beside if isinstance(one, Check) or one.rule == PERSON),
         *(one for named in rules for one in found[named]),
-        *(one for one in beside if isinstance(one, Unjudged)),
+        *(one for one in beside if isinstance(one, Unjudged) and one.rule != PERSON),
     ]
     verdict = Verdict(
         policy.name,
@@ -202,7 +202,7 @@ def held_against(
 
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS]
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS, PERSON]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
