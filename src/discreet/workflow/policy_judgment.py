@@ -34,6 +34,7 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
 from discreet.workflow.beside_rules import NEW_COLUMNS, beside_rules
+from discreet.workflow.earlier_releases import EARLIER, with_earlier
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
@@ -57,6 +58,7 @@ def judge(
     measured: Mapping[str, Scenario] | None = None,
     labels: pl.DataFrame | None = None,
     accept: Sequence[Acceptance] = (),
+    previous: Mapping[str, Microdata] | None = None,
     seed: Seed = None,
 ) -> Verdict:
     """Does this release meet the policy?
@@ -93,6 +95,8 @@ def judge(
         still knows them: they say which values a label stands for in a release whose records were removed or reordered.
     accept
         Open rules that a named person takes responsibility for; what failed cannot be accepted.
+    previous
+        Earlier releases of the same people, by name: what they and this one say together is judged too.
 
     Returns
     -------
@@ -126,7 +130,7 @@ def judge(
     alone = cases_of(
         copies, population=population, population_size=population_size, missing=missing, seed=seed
     )
-    return held_against(
+    verdict = held_against(
         rules,
         alone,
         pair,
@@ -135,6 +139,11 @@ def judge(
         stop_at_failure=stop_at_failure,
         accept=accept,
     )
+    for copy in copies if previous else ():
+        known = (original or copy).roles.keys
+        held = with_earlier(verdict, copy, previous or {}, policy=rules, keys=known, accept=accept)
+        verdict = held or verdict
+    return verdict
 
 
 def held_against(
@@ -192,7 +201,7 @@ def held_against(
 
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS]
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS, EARLIER]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
