@@ -34,6 +34,7 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
 from discreet.workflow.beside_rules import NEW_COLUMNS, PERSON, beside_rules
+from discreet.workflow.earlier_releases import EARLIER, with_earlier
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
@@ -58,6 +59,7 @@ def judge(
     labels: pl.DataFrame | None = None,
     crossed: Mapping[str, Measure] | None = None,
     accept: Sequence[Acceptance] = (),
+    previous: Mapping[str, Microdata] | None = None,
     seed: Seed = None,
 ) -> Verdict:
     """Does this release meet the policy?
@@ -97,6 +99,8 @@ def judge(
         where there is no holdout.
     accept
         Open rules that a named person takes responsibility for; what failed cannot be accepted.
+    previous
+        Earlier releases of the same people, by name: what they and this one say together is judged too.
 
     Returns
     -------
@@ -130,7 +134,7 @@ def judge(
     alone = cases_of(
         copies, population=population, population_size=population_size, missing=missing, seed=seed
     )
-    return held_against(
+    verdict = held_against(
         rules,
         alone,
         pair,
@@ -140,6 +144,11 @@ def judge(
         stop_at_failure=stop_at_failure,
         accept=accept,
     )
+    for copy in copies if previous else ():
+        known = (original or copy).roles.keys
+        held = with_earlier(verdict, copy, previous or {}, policy=rules, keys=known, accept=accept)
+        verdict = held or verdict
+    return verdict
 
 
 def held_against(
@@ -202,7 +211,7 @@ def held_against(
 
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS, PERSON]
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS, PERSON, EARLIER]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
