@@ -67,7 +67,7 @@ def _is_date(values: pl.Series) -> bool:
         return False
     some = values.drop_nulls().unique().sort()[:200]
     return len(some) > 2 and any(
-        some.str.slice(0, 10).str.to_date(pattern, strict=False).is_not_null().mean() > 0.9
+        int(some.str.slice(0, 10).str.to_date(pattern, strict=False).is_not_null().sum()) > 0.9 * len(some)
         for pattern in _DATES
     )
 
@@ -201,7 +201,7 @@ class Known:
         by_set = []
         sets = self.sets(max_size)
         for chosen in track(sets, len(sets), "What may be known", progress=progress):
-            known = (self.theirs[list(chosen)] >= 0).all(axis=0)
+            known: Flags = np.all(self.theirs[list(chosen)] >= 0, axis=0)
             ours, theirs = self.numbers(chosen)
             theirs = theirs[known]
             cells = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1

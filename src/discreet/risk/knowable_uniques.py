@@ -50,6 +50,7 @@ def _who_is_found(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     title="Found by what others may know",
     headline="of the people are found by what others may know of them",
