@@ -23,6 +23,11 @@ A rule named ``measure`` holds for the headline value, ``measure.figure`` for an
 function judges all of them, `discreet.judge`, and every door calls it: whoever has the original too (`compare`,
 `search`, a release report, ``protect --policy``) judges both tables, `assess` only the first.
 
+``[intruder]`` says what others may know of a person beside the keys, for the rules that ask who is found by it::
+
+    [intruder]
+    knows = ["keys", "dates", "places", "missing", "amounts"]
+
 ``[budget]`` sets the privacy budget of a data source: ``epsilon``, ``delta``, ``adjacency``, ``unit``. It judges no
 file; `discreet.dp.Ledger.of_policy` and ``discreet budget open --policy`` open ledgers with it.
 
@@ -36,7 +41,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -49,7 +54,9 @@ from discreet.core.results import Measure, Scenario
 from discreet.core.verdicts import Check, Unjudged
 from discreet.core.wording import title_of, worded, words_at
 
-_FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs", "budget")
+_FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs", "budget", "intruder")
+_MAY_KNOW = "may_know"  # the parameter of measures that ask who is found by it
+_KNOWS = ("keys", "dates", "places", "missing", "amounts")
 _BUDGET = {
     "adjacency": ("add-remove", "replace"),
     "unit": ("record", "person", "household", "contributor"),
@@ -235,6 +242,8 @@ class Rule:
         if self.figure != "value" and self.figure not in measure.figures:
             return None, unknown_name(self.figure, ["value", *measure.figures], what="figure").rstrip(".")
         actual = measure.value if self.figure == "value" else measure.figures[self.figure]
+        if actual is None and self.said and self.said.interval:
+            actual = measure.figures.get(self.said.interval[1])
         return actual, "" if isinstance(actual, int | float) else "the figure is undefined for this file"
 
     def _holds(self, actual: float) -> bool:
@@ -308,10 +317,15 @@ class Policy:
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     comparison: tuple[Rule, ...] = ()
     budget: Budget | None = None
+    intruder: tuple[str, ...] | None = None
+    """What others may know of a person; the parameters of the measures that ask it say it too."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "comparison", tuple(self.comparison))
+        if self.intruder is not None:
+            told = {name: self._told(name, self.intruder) for name in _asking_what_is_known(self.comparison)}
+            object.__setattr__(self, "parameters", {**self.parameters, **told})
         if not self.rules and not self.comparison:
             raise ParameterError(
                 f"The policy '{self.name}' has no rules, so every file would meet it. Add one."
@@ -360,6 +374,7 @@ class Policy:
             parameters={name: dict(values) for name, values in parameters.items()},
             comparison=_stated_rules(document, "comparison", origin),
             budget=Budget.from_dict(document["budget"], origin) if "budget" in document else None,
+            intruder=_stated_intruder(document, origin),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -373,9 +388,20 @@ class Policy:
                 if self.comparison
                 else {}
             ),
-            "parameters": {name: dict(values) for name, values in self.parameters.items()},
+            **({"intruder": {"knows": list(self.intruder)}} if self.intruder is not None else {}),
+            "parameters": self._stated_parameters(),
             **({"budget": self.budget.to_dict()} if self.budget else {}),
         }
+
+    def _told(self, measure: str, knows: tuple[str, ...]) -> dict[str, Any]:
+        return {**self.parameters.get(measure, {}), _MAY_KNOW: list(knows)}
+
+    def _stated_parameters(self) -> dict[str, dict[str, Any]]:
+        """Give the parameters without what the intruder says already."""
+        stated = {name: dict(values) for name, values in self.parameters.items()}
+        for name in _asking_what_is_known(self.comparison) if self.intruder is not None else ():
+            stated[name].pop(_MAY_KNOW, None)
+        return {name: values for name, values in stated.items() if values or not self.parameters[name]}
 
 
 MAIN = "all keys"
@@ -406,6 +432,42 @@ def _stated_rules(document: Mapping[str, Any], table: str, origin: str) -> tuple
         measure, _, figure = name.partition(".")
         rules.append(_rule(measure, figure or "value", limits, origin))
     return tuple(rules)
+
+
+def _stated_intruder(document: Mapping[str, Any], origin: str) -> tuple[str, ...] | None:
+    """Read the table ``[intruder]``, which a rule must ask about."""
+    if "intruder" not in document:
+        return None
+    stated = document["intruder"]
+    if not isinstance(stated, Mapping) or set(stated) != {"knows"} or not isinstance(stated["knows"], list):
+        raise ParameterError(
+            f'In {origin}: the intruder is a table, [intruder], with one line such as knows = ["keys", "dates"].'
+        )
+    knows = tuple(stated["knows"])
+    for name in knows:
+        if name not in _KNOWS:
+            raise ParameterError(
+                f"In {origin}, [intruder]: {unknown_name(str(name), _KNOWS, what='knowledge')}"
+            )
+    if not knows:
+        raise ParameterError(
+            f"In {origin}: the intruder knows nothing, so that every file is safe from them. Leave [intruder] out."
+        )
+    asking = _asking_what_is_known(_stated_rules(document, "comparison", origin))
+    if not asking:
+        raise ParameterError(
+            f"In {origin}: no rule asks whether the intruder finds anybody. Add one under [comparison], or leave "
+            "[intruder] out."
+        )
+    if any(_MAY_KNOW in document.get("parameters", {}).get(name, {}) for name in asking):
+        raise ParameterError(f"In {origin}: say what the intruder knows once, under [intruder].")
+    return knows
+
+
+def _asking_what_is_known(rules: Sequence[Rule]) -> list[str]:
+    """Name the measures of rules that ask what an intruder finds by what they know."""
+    cards = {rule.measure: card_of(rule.measure) for rule in rules}
+    return [name for name, card in cards.items() if card is not None and _MAY_KNOW in card.takes.settings]
 
 
 def _rule(measure: str, figure: str, limits: Mapping[str, Any], origin: str) -> Rule:

@@ -186,12 +186,6 @@ BAD = {
     "a hold-out of three": (
         ParameterError, lambda o, r, c: attack.membership(o, r, holdout=c.with_frame(c.frame[:3])),
     ),
-    "a release of twins": (
-        InputError,
-        lambda o, r, c: attack.singling_out(
-            o, r.with_frame(pl.concat([r.frame.select("coin", "job")] * 2)), holdout=c.with_frame(c.frame)
-        ),
-    ),
     "a number that is a text": (
         InputError,
         lambda o, r, c: attack.singling_out(o, r.with_frame(r.frame.with_columns(pl.col("age").cast(pl.String)))),

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.attack.success import FEW_TRIES, NO_CONTROL, SURE_CONTROL, WEAK_ATTACK, Tally, excess, measured
+from discreet.attack.success import (
+    FEW_TRIES,
+    NO_CONTROL,
+    SURE_CONTROL,
+    WEAK_ATTACK,
+    Tally,
+    Trial,
+    excess,
+    measured,
+)
 from discreet.core.errors import ParameterError
 from discreet.core.findings import code_of
 
@@ -62,16 +71,16 @@ def test_the_interval_covers_the_true_risk_in_about_95_percent(attack_rate, cont
 
 
 def test_what_limits_the_answer_is_said_and_no_zero_is_silent():
-    few = measured("attack", Tally(3, 10), Tally(1, 10), 0.1, doing="finds a person")
+    few = measured("attack", Trial(Tally(3, 10), Tally(1, 10), 0.1), doing="finds a person")
     assert FEW_TRIES in {code_of(caveat) for caveat in few.caveats}
-    alone = measured("attack", Tally(300, 1000), None, 0.1, doing="finds a person")
+    alone = measured("attack", Trial(Tally(300, 1000), None, 0.1), doing="finds a person")
     assert {code_of(caveat) for caveat in alone.caveats} == {NO_CONTROL}
     assert alone.value == pytest.approx(0.2 / 0.9)
     assert alone.figures["control_rate"] is None
-    sure = measured("attack", Tally(1000, 1000), Tally(1000, 1000), 0.1, doing="finds a person")
+    sure = measured("attack", Trial(Tally(1000, 1000), Tally(1000, 1000), 0.1), doing="finds a person")
     assert sure.value is None
     assert SURE_CONTROL in {code_of(caveat) for caveat in sure.caveats}
-    weak = measured("attack", Tally(500, 1000), Tally(480, 1000), 0.5, doing="guesses a coin")
+    weak = measured("attack", Trial(Tally(500, 1000), Tally(480, 1000), 0.5), doing="guesses a coin")
     assert WEAK_ATTACK in {code_of(caveat) for caveat in weak.caveats}
     assert "cannot be ruled out" in weak.meaning
 
@@ -83,7 +92,7 @@ def test_a_tally_without_tries_or_with_more_hits_than_tries_is_refused():
 
 
 def test_a_control_that_fares_worse_clears_nothing():
-    found = measured("membership", Tally(100, 200), Tally(180, 200), 0.5, doing="recognizes a person")
+    found = measured("membership", Trial(Tally(100, 200), Tally(180, 200), 0.5), doing="recognizes a person")
     assert found.figures["risk_high"] < 0
     assert "nothing is known of the risk" in found.meaning
     assert "up to 0 %" not in found.meaning

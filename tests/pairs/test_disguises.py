@@ -111,3 +111,24 @@ def test_missing_values_stay_missing():
 
 def test_folding_keeps_letters_and_digits_only():
     assert folded(pl.Series(["Éa 1-2", None, "ß"])).to_list() == ["ea12", None, "ss"]
+
+
+ODD = {
+    "list": pl.Series([[1, 2]] * 60),
+    "bytes": pl.Series([b"x", b"y"] * 30),
+    "time": pl.Series([0, 1, 2] * 20).cast(pl.Time),
+    "infinite": pl.Series([np.inf, 1.0, np.nan] * 20),
+    "nothing": pl.Series([None] * 60, dtype=pl.Float64),
+    "huge": pl.Series(np.linspace(-1e300, 1e300, 60)),
+    "tiny": pl.Series(np.linspace(0, 1e-300, 60)),
+    "texts": pl.Series(["a", "b", ""] * 20),
+    "days": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 29), "1d", eager=True),
+}
+
+
+@pytest.mark.parametrize("ours", ODD)
+def test_columns_of_any_type_are_read_or_left_alone(ours):
+    for theirs in ODD.values():
+        for name in ("x", "y"):
+            released = pl.DataFrame({name: theirs, "k": [1, 2] * 30})
+            list(undisguised(pl.DataFrame({"x": ODD[ours], "k": [1, 2] * 30}), released))

@@ -73,7 +73,7 @@ def test_lookalikes_of_the_survey_are_what_stands_in_the_way(test_data):
     failed = [check.measure for check in plain.checks if check.passed is False]
     assert failed == ["replicated_uniques"]
     (step,) = synthesize_for_policy(data, "synthetic-file", seed=1).steps
-    assert "alone with the keys of one person were removed" in step
+    assert "alone with their keys in the synthetic file were removed" in step
 
 
 @pytest.mark.slow

@@ -118,3 +118,20 @@ def test_the_files_are_of_one_law_and_share_nobody():
         assert original.schema == fresh.schema == aside.schema
         whole = pl.concat([original, fresh])
         assert whole.height == original.height + fresh.height
+
+
+def test_doors_that_make_a_release_judge_what_they_made(tmp_path):
+    original, _, _, roles = drawn("census", ROWS, seed=7)
+    original.write_csv(tmp_path / "people.csv")
+    given = [str(tmp_path / "people.csv"), "--keys", ",".join(roles["keys"]), "--sensitive", "income"]
+    synthesized = CliRunner().invoke(
+        app,
+        ["synthesize", *given, "--method", "bootstrap", "--policy", POLICY, "--out", str(tmp_path / "s.csv")],
+    )
+    assert synthesized.exit_code == 3, synthesized.output
+    step = '{treatment = "reorder-records"}'
+    protected = CliRunner().invoke(
+        app,
+        ["protect", *given, "--step", step, "--policy", "public-use-file", "--out", str(tmp_path / "p.csv")],
+    )
+    assert protected.exit_code == 3, protected.output

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, judge
+from discreet.microdata import Metadata
 from discreet.policy import Policy, Rule
 
 POLICY = Policy(
@@ -93,3 +94,13 @@ def test_a_column_that_only_the_release_has_leaves_the_verdict_open_until_somebo
     found = verdict(original, released)
     assert found.outcome == "open"
     assert "'score'" in found.line
+
+
+def test_labels_of_codes_that_were_removed_are_refused():
+    original = people().with_columns(ill=pl.when(pl.int_range(pl.len()) == 7).then(9).otherwise(1))
+    released = Microdata(original.filter(pl.col("ill") != 9))
+    labelled = released.with_metadata(Metadata(value_labels={"ill": {1: "healthy", 9: "a rare disease"}}))
+    found = judge(labelled, POLICY, Microdata(original, **ROLES))
+    assert "labels of removed values" in failed(found)
+    assert "rare disease" not in found.line
+    assert failed(judge(released, POLICY, Microdata(original, **ROLES))) == set()

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from discreet.core.errors import InputError
 from discreet.core.roles import ROLES, Roles
+from discreet.core.usual_names import meaning_of
 from discreet.io import load_roles, read, sidecar_path
 from discreet.microdata import Microdata
 from discreet.workflow.inspection import inspect
 from discreet.workflow.role_rules import LOOKS, digits_look, look_of
-from discreet.workflow.usual_names import meaning_of
 
 ROWS = 200
 dice = random.Random(1)

@@ -108,6 +108,8 @@ def test_an_acceptance_without_a_rule_a_reason_or_a_name_is_refused(field):
         (Rule("uniqueness", "unique_share", at_most=5), "write 5 percent as 0.05"),
         (Rule("uniqueness", "unique_share", at_most=1), "every file keeps"),
         (Rule("k_anonymity", at_least=0), "every file keeps"),
+        (Rule("k_anonymity", at_least=1), "every file keeps"),
+        (Rule("l_diversity", at_least=1), "every file keeps"),
         (Rule("k_anonymity", at_least=float("-inf")), "infinite"),
         (Rule("uniqueness", "unique_share", at_most=float("inf")), "infinite"),
     ],
@@ -115,6 +117,19 @@ def test_an_acceptance_without_a_rule_a_reason_or_a_name_is_refused(field):
 def test_a_policy_that_no_file_could_break_is_refused(rule, words):
     with pytest.raises(ParameterError, match=words):
         judge(people(1), Policy("Lax", rules=[rule]))
+
+
+@pytest.mark.parametrize(
+    ("name", "figure", "limit", "settings"),
+    [
+        ("reidentification", "share_above_threshold", 0.05, {"threshold": 1.0}),
+        ("alpha_k", "value", 0.9, {"common": 0.01}),
+    ],
+)
+def test_settings_under_which_nobody_is_ever_at_risk_are_refused(name, figure, limit, settings):
+    policy = Policy("Lax", rules=[Rule(name, figure, at_most=limit)], parameters={name: settings})
+    with pytest.raises(ParameterError, match="even a file in which everybody is alone"):
+        judge(people(1), policy)
 
 
 def test_a_percentage_that_no_file_could_exceed_is_refused():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -30,10 +30,17 @@ from discreet.pairs.side_by_side import names_checked
 
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
-    return {"secret": list(pair.sensitive) or None, "known": list(pair.columns)}
+    others = [name for name in pair.columns if name not in pair.sensitive]
+    return {
+        "secret": [*pair.sensitive, *others],
+        "known": list(pair.columns),
+        "attacks": 2_000,
+        "up_to": 12_000,
+    }
 
 
 @measure(
+    room="attack",
     title="Inference",
     headline="of the secrets are guessed because of the release",
     chapter="attackers",
@@ -42,7 +49,17 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     work="whole-file",
     references=(success.OPINION, success.REFERENCE),
     figures=success.RISK_FIGURES,
-    compare=OfPair(62, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
+    compare=OfPair(
+        62,
+        "risk",
+        usual=False,
+        judged_by_holdout=True,
+        without="cross-fit",
+        one_type=True,
+        settings=_settings,
+    ),
+    worst=success.worst_at(22),
+    synthesis=success.WOULD_GIVE,
     benchmark=OfBenchmark(5),
 )
 @checked
@@ -54,10 +71,12 @@ def inference(
     known: ColumnNames | None = None,
     holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 1_000,
+    up_to: Annotated[int, AtLeast(1)] | None = None,
     method: Method | Annotated[Sequence[Method], Entries()] | None = None,
     tolerance: Annotated[float, Share(below=True)] = 0.05,
     categorical: ColumnNames = (),
     precision: Annotated[Setting, Public()] = None,
+    jointly: Annotated[int, AtLeast(1)] = 1,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -79,6 +98,8 @@ def inference(
         People of the same population who were not used to make the release.
     attacks
         How many people are attacked, in the file and in the holdout.
+    up_to
+        Where nothing is sure after so many, attack up to this many for the secrets of which little is known yet.
     method
         ``"nearest"``, ``"forest"``, ``"boosted"``, or several; all three unless named.
     tolerance
@@ -88,6 +109,8 @@ def inference(
         Columns of numbers that are codes.
     precision
         How precisely numbers are compared; as both files have them unless set.
+    jointly
+        Over how many attacks the lower end of what is sure (``risk_at_least``) holds together.
     progress
         Show a progress bar on a terminal.
     seed
@@ -98,8 +121,10 @@ def inference(
     Measure
         ``value`` is the risk of the secret and the method that succeed most surely, (attack - holdout) / (1 - holdout),
         with ``attack_rate``, ``control_rate``, ``baseline_rate`` (the one answer that fits most: 0.5 for a fair coin),
-        ``risk_low`` and ``risk_high`` (95 %, widened for the choice). ``detail``: ``secrets`` (each by each method)
-        and ``records`` (who was attacked by the worst, and with what success).
+        ``risk_low`` and ``risk_high`` (95 %, widened for the choice), ``risk_at_least`` and ``risk_at_most`` (what is
+        sure of the surest way, and what cannot be ruled out of any). What the blind guess explains of the difference to
+        the holdout is chance and taken out. ``detail``: ``secrets`` (each by each method) and ``records`` (who was
+        attacked by the worst, and with what success).
 
     How to read it
     --------------
@@ -128,24 +153,41 @@ def inference(
     trials: dict[str, success.Trial] = {}
     rows: dict[str, pl.DataFrame] = {}
     said: list[str] = []
-    for name in track(secrets, description="Guessing", progress=progress and len(secrets) > 1):
-        told, hits, caveats = _attacked(
-            victims, name, knowns[name], methods=methods, attacks=attacks, tolerance=tolerance, root=root
-        )
-        trials |= {f"{name} by {one}": trial for one, trial in told.items()}
-        rows |= {f"{name} by {one}": table for one, table in hits.items()}
-        said += caveats
-    worst = success.worst_trial(trials)
+    wanted: dict[str, Sequence[Method]] = dict.fromkeys(secrets, methods)
+    for most in dict.fromkeys((attacks, max(up_to or attacks, attacks))):
+        scene = _Scene.of(victims, tuple(wanted), knowns, most, root)
+        for name, ways in track(
+            wanted.items(), description="Guessing", progress=progress and len(secrets) > 1
+        ):
+            try:
+                told, hits = scene.attacked(name, knowns[name], methods=ways, tolerance=tolerance, root=root)
+            except InputError as error:
+                if len(secrets) == 1:
+                    raise
+                said.append(str(error))
+                continue
+            trials |= {f"{name} by {one}": trial for one, trial in told.items()}
+            rows |= {f"{name} by {one}": table for one, table in hits.items()}
+            said += not_attacked(scene.coded[name][0], name)
+        if not trials:
+            raise InputError(f"No column could be guessed: {' '.join(said)}")
+        settled = {way for way in trials if trials[way].is_no_secret}
+        settled = {way for way in trials if any(_secret(way) == _secret(one) for one in settled)}
+        wanted = _unsure(trials, settled, jointly)
+        if not wanted:
+            break
     return success.measured(
         "inference",
-        *trials[worst],
-        doing=f"guesses a person's '{worst.rpartition(' by ')[0]}' ({_WAYS[worst.rpartition(' by ')[2]]})",
-        many=len(trials),
-        caveats=[*victims.caveats, *said],
+        trials,
+        doing=_in_words,
+        jointly=jointly,
+        settled=settled,
+        caveats=[*victims.caveats, *dict.fromkeys(said)],
         parameters={
             "secret": list(secrets),
             "known": list(known) if known is not None else "all others",
             "attacks": attacks,
+            **({"up_to": up_to} if up_to else {}),
             "method": list(methods),
             "tolerance": tolerance,
             "categorical": list(categorical),
@@ -154,12 +196,40 @@ def inference(
         },
         detail=Detail(
             secrets=lambda: engine.like(original, _side_by_side(trials)),
-            records=lambda: engine.like(original, rows[worst]),
+            records=lambda: engine.like(original, rows[success.worst_trial(trials)]),
         ),
     )
 
 
 _WAYS = {"nearest": "by the nearest record", "forest": "by a forest", "boosted": "by boosted trees"}
+
+
+def _in_words(way: str) -> str:
+    return f"guesses a person's '{_secret(way)}' ({_WAYS[way.rpartition(' by ')[2]]})"
+
+
+def _secret(way: str) -> str:
+    return way.rpartition(" by ")[0]
+
+
+_OPEN, _SURELY = 0.08, 0.1
+
+
+def _unsure(
+    trials: Mapping[str, success.Trial], settled: Collection[str], jointly: int
+) -> dict[str, Sequence[Method]]:
+    """Name the secrets and methods that leave a risk open, where no other is sure to be one."""
+    many = len(trials) * jointly
+    sure = {name: one.beyond(many).low or 0.0 for name, one in trials.items()}
+    if max(sure.values()) > _SURELY:
+        return {}
+    left = [name for name, one in trials.items() if name not in settled and one.at_most(len(trials)) > _OPEN]
+    # Where one way all but shows a risk, that nothing is found by the others clears nothing.
+    left = [name for name in left if sure[name] > _OPEN / 2] or left
+    return {
+        secret: tuple(method for method in METHODS if f"{secret} by {method}" in left)
+        for secret in dict.fromkeys(map(_secret, left))
+    }
 
 
 def _plan(  # noqa: PLR0917
@@ -200,51 +270,94 @@ def _plan(  # noqa: PLR0917
     return victims, secrets, knowns
 
 
-def _attacked(
-    victims: success.Victims,
-    name: str,
-    known: Sequence[str],
-    *,
-    methods: Sequence[Method],
-    attacks: int,
-    tolerance: float,
-    root: int,
-) -> tuple[dict[Method, success.Trial], dict[Method, pl.DataFrame], list[str]]:
-    """Guess one secret by each method, about people in the file and in the holdout alike."""
-    tables = victims.tables
-    coded = secrets_of([table[name] for table in tables], categorical=name in victims.categorical)
-    released = coded[1]
-    if np.isnan(released.values).all():
-        raise InputError(
-            f"Column '{name}' is missing in every released record: nothing can be learned of it."
-        )
-    chosen = []
-    files = (("original", "original", 0), ("holdout", "control", 2))
-    for which, stream, at in files[: len(tables) - 1]:
-        there = np.flatnonzero(~np.isnan(coded[at].values))
-        if not len(there):
-            raise InputError(
-                f"Column '{name}' is missing for everybody in the {which}: no guess could be checked."
+@dataclass(frozen=True)
+class _Scene:
+    """What all secrets share: who is attacked, and what is known of them and of the released records."""
+
+    victims: success.Victims
+    coded: Mapping[str, Sequence[Secret]]
+    orders: Sequence[Integers]
+    attacks: int
+    clues: Clues
+    chosen: Sequence[Integers]
+
+    @classmethod
+    def of(
+        cls,
+        victims: success.Victims,
+        secrets: Sequence[str],
+        knowns: Mapping[str, Sequence[str]],
+        attacks: int,
+        root: int,
+    ) -> _Scene:
+        """Choose whom to attack: the same people for every secret, others only for those whose secret is missing."""
+        tables = [victims.original, *([] if victims.holdout is None else [victims.holdout])]
+        coded = {
+            name: secrets_of(
+                [table[name] for table in victims.tables], categorical=name in victims.categorical
             )
-        chosen.append(there[success.drawn(len(there), attacks, generator(root, name, stream))])
-    truths = [coded[at].values[rows] for at, rows in zip((0, 2), chosen, strict=False)]
-    people = pl.concat([tables[at][rows].select(known) for at, rows in zip((0, 2), chosen, strict=False)])
-    clues = Clues.of(tables[1].select(known), people, victims.categorical)
-    reach = reach_of(victims, name, coded[0])
-    truth = np.concatenate(truths)
-    cut = len(truths[0])
-    blind = is_right(
-        np.full(cut, blind_guess(released, tolerance, reach)), truths[0], released, tolerance, reach
-    )
-    trials: dict[Method, success.Trial] = {}
-    rows: dict[Method, pl.DataFrame] = {}
-    for method in methods:
-        guess = guesses(method, clues, released, generator(root, name, method))
-        right: Flags = is_right(guess, truth, released, tolerance, reach)
-        holdout = success.Tally.of(right[cut:]) if len(chosen) > 1 else None
-        trials[method] = success.Trial(success.Tally.of(right[:cut]), holdout, success.Tally.of(blind))
-        rows[method] = pl.DataFrame({"record": chosen[0], "guessed": right[:cut]})
-    return trials, rows, not_attacked(coded[0], name)
+            for name in secrets
+        }
+        streams = ("original", "control")[: len(tables)]
+        orders = [
+            generator(root, stream).permutation(table.height)
+            for table, stream in zip(tables, streams, strict=True)
+        ]
+        chosen = [
+            np.unique(
+                np.concatenate([_first_known(own[at], order, attacks) for own in coded.values()])
+            ).astype(np.int64)
+            for order, at in zip(orders, (0, 2), strict=False)
+        ]
+        names = [name for name in victims.names if any(name in known for known in knowns.values())]
+        people = pl.concat([table[rows].select(names) for table, rows in zip(tables, chosen, strict=True)])
+        clues = Clues.of(victims.released.select(names), people, victims.categorical)
+        return cls(victims, coded, orders, attacks, clues, chosen)
+
+    def attacked(
+        self, name: str, known: Sequence[str], *, methods: Sequence[Method], tolerance: float, root: int
+    ) -> tuple[dict[Method, success.Trial], dict[Method, pl.DataFrame]]:
+        """Guess one secret by each method, about people in the file and in the holdout alike."""
+        coded = self.coded[name]
+        released = coded[1]
+        if np.isnan(released.values).all():
+            raise InputError(
+                f"Column '{name}' is missing in every released record: nothing can be learned of it."
+            )
+        people = []
+        for which, order, at in zip(("original", "holdout"), self.orders, (0, 2), strict=False):
+            people.append(np.sort(_first_known(coded[at], order, self.attacks)))
+            if not len(people[-1]):
+                raise InputError(
+                    f"Column '{name}' is missing for everybody in the {which}: no guess could be checked."
+                )
+        truth = np.concatenate([coded[at].values[rows] for at, rows in zip((0, 2), people, strict=False)])
+        before = np.cumsum([0, *map(len, self.chosen)])
+        asked = np.concatenate(
+            [
+                start + np.searchsorted(held, rows)
+                for start, held, rows in zip(before[:-1], self.chosen, people, strict=True)
+            ]
+        )
+        clues = self.clues.part(known, asked)
+        reach = reach_of(self.victims, name, coded[0])
+        cut = len(people[0])
+        answer = np.full(len(truth), blind_guess(released, tolerance, reach))
+        blind = is_right(answer, truth, released, tolerance, reach)
+        trials: dict[Method, success.Trial] = {}
+        rows: dict[Method, pl.DataFrame] = {}
+        for method in methods:
+            guess = guesses(method, clues, released, generator(root, name, method))
+            right: Flags = is_right(guess, truth, released, tolerance, reach)
+            others = (right[cut:], blind[cut:]) if len(people) > 1 else (None, None)
+            trials[method] = success.Trial.of_guesses(right[:cut], others[0], blind[:cut], others[1])
+            rows[method] = pl.DataFrame({"record": people[0], "guessed": right[:cut]})
+        return trials, rows
+
+
+def _first_known(secret: Secret, order: Integers, wanted: int) -> Integers:
+    """Take the first people of an order whose secret is not missing."""
+    return order[~np.isnan(secret.values[order])][:wanted].astype(np.int64)
 
 
 def not_attacked(secret: Secret, name: str) -> list[str]:
@@ -278,9 +391,11 @@ def _side_by_side(trials: Mapping[str, success.Trial]) -> pl.DataFrame:
 Method = Literal["nearest", "forest", "boosted"]
 METHODS: tuple[Method, ...] = ("nearest", "forest", "boosted")
 
-_TREES = 8
+_TREES = 6
 _BINS = 256
-_ROUNDS = 20  # of boosting
+_ROUNDS = 16  # of boosting
+_LEARNED = 6_000
+"""Released records that trees learn from, at most: who was copied is found by the nearest record, among all of them."""
 _CLASSES = 12
 """Classes that boosting tells apart: it grows a tree for each in every round, so rare ones are never guessed."""
 
@@ -314,21 +429,59 @@ class Clues:
     space: MixedSpace
     released: Points
     people: Points
+    coding: tuple[list[Feature], Array, Array] | None = None
 
     @classmethod
     def of(cls, released: pl.DataFrame, people: pl.DataFrame, categorical: Sequence[str]) -> Clues:
         """Place both in the space of the release, which is what an attacker has."""
         codes = [name for name in categorical if name in released.columns]
         space = MixedSpace.fit(released, people, categorical=codes)
-        if not space.columns:
-            raise ColumnError(
-                "Nothing varies in the release in the known columns, so nothing can be inferred from them. Name others "
-                "with known=[…]."
-            )
+        _check_varies(space)
         return cls(space, space.place(released), space.place(people))
+
+    def part(self, known: Sequence[str], people: Integers) -> Clues:
+        """Know only some of the columns, and of some of the people; what was coded for trees is not coded again."""
+        if self.coding is None:
+            object.__setattr__(self, "coding", self.coded())
+        assert self.coding is not None
+        features, released, asked = self.coding
+        space, names = self.space, set(known)
+        numbers = [at for at, name in enumerate(space.numeric) if name in names]
+        codes = [at for at, name in enumerate(space.categorical) if name in names]
+        places = [*numbers, *(len(space.numeric) + at for at in codes)]
+        fewer = replace(
+            space,
+            numeric=tuple(space.numeric[at] for at in numbers),
+            categorical=tuple(space.categorical[at] for at in codes),
+            origins=space.origins[numbers],
+            units=space.units[numbers],
+            number_weights=space.number_weights[numbers],
+            category_weights=space.category_weights[codes],
+            levels=tuple(space.levels[at] for at in codes),
+        )
+        _check_varies(fewer)
+
+        def taken(points: Points, rows: Integers | slice) -> Points:
+            return Points(
+                np.ascontiguousarray(points.numbers[rows][:, numbers]),
+                np.ascontiguousarray(points.codes[rows][:, codes]),
+            )
+
+        return Clues(
+            fewer,
+            taken(self.released, slice(None)),
+            taken(self.people, people),
+            (
+                [features[at] for at in places],
+                np.asfortranarray(released[:, places]),
+                np.asfortranarray(asked[people][:, places]),
+            ),
+        )
 
     def coded(self) -> tuple[list[Feature], Array, Array]:
         """Code released records and people as trees see them; missing values are values of their own."""
+        if self.coding is not None:
+            return self.coding
         numbers, codes = self.released.numbers, self.released.codes
         features = [Feature.numeric(column, max_bins=_BINS) for column in numbers.T]
         features += [Feature.category(len(levels) + 1) for levels in self.space.levels]
@@ -339,13 +492,22 @@ class Clues:
         )
 
 
+def _check_varies(space: MixedSpace) -> None:
+    if not space.columns:
+        raise ColumnError(
+            "Nothing varies in the release in the known columns, so nothing can be inferred from them. Name others "
+            "with known=[…]."
+        )
+
+
 def guesses(method: Method, clues: Clues, secret: Secret, rng: np.random.Generator) -> Floats:
     """Guess the secret of everybody asked about, from released records whose secret is not missing."""
     known = np.flatnonzero(~np.isnan(secret.values)).astype(np.int64)
+    learned = known[success.drawn(len(known), _LEARNED, rng)]
     ways: dict[Method, Callable[[], Floats]] = {
         "nearest": lambda: _of_nearest(clues, secret, known),
-        "forest": lambda: _of_forest(clues, secret, known, rng),
-        "boosted": lambda: _of_boosting(clues, secret, known, rng),
+        "forest": lambda: _of_forest(clues, secret, learned, rng),
+        "boosted": lambda: _of_boosting(clues, secret, learned, rng),
     }
     return ways[method]()
 
@@ -358,16 +520,15 @@ def _of_nearest(clues: Clues, secret: Secret, known: Integers) -> Floats:
 
 def _of_forest(clues: Clues, secret: Secret, known: Integers, rng: np.random.Generator) -> Floats:
     features, codes, asked = clues.coded()
-    values = secret.values if secret.is_number else np.nan_to_num(secret.values).astype(np.int32)
-    outcome = np.where(np.isnan(secret.values), 0.0, secret.values) if secret.is_number else values
+    values = secret.values[known]
+    outcome = values if secret.is_number else values.astype(np.int32)
     forest = grow_forest(
-        codes,
+        np.asfortranarray(codes[known]),
         features,
         outcome,
         rng=rng,
         n_classes=secret.levels,
         n_trees=_TREES,
-        rows=known,
         min_leaf=2,
         threads=2,
     )
@@ -376,7 +537,7 @@ def _of_forest(clues: Clues, secret: Secret, known: Integers, rng: np.random.Gen
         leaves = tree.leaves(asked, rng)
         if secret.is_number:
             leaf = np.repeat(np.arange(tree.n_leaves), np.diff(tree.starts))
-            held = pl.DataFrame({"leaf": leaf, "value": secret.values[tree.rows]})
+            held = pl.DataFrame({"leaf": leaf, "value": values[tree.rows]})
             medians = held.group_by("leaf").agg(pl.col("value").median()).sort("leaf")
             by_leaf = np.full(tree.n_leaves, np.nan)
             by_leaf[medians["leaf"].to_numpy()] = medians["value"].to_numpy()

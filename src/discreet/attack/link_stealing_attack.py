@@ -37,6 +37,7 @@ Decision = Literal["degree", "top-k", "threshold", "best-f1"]
 
 
 @measure(
+    room="attack",
     title="Stolen links",
     question="How many private connections could a user of the service find out?",
     headline="of the connections are found because the service knows them",
@@ -308,7 +309,7 @@ def _told(  # noqa: PLR0917
     if found.known is not None:
         trial = Trial(found.known, found.unknown, float(blind))
         risk = trial.beyond()
-        told += warnings_of(*trial)
+        told += warnings_of(*trial[:3])
     f1 = 2 * hits / (said + there) if said + there else None
     table = pl.DataFrame(
         {

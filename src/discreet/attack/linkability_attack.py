@@ -18,11 +18,14 @@ from discreet.attack.success import (
     OPINION,
     REFERENCE,
     RISK_FIGURES,
+    WOULD_GIVE,
     Tally,
+    Trial,
     Victims,
     drawn,
     measured,
     victims_of,
+    worst_at,
 )
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
@@ -52,6 +55,7 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
 
 
 @measure(
+    room="attack",
     title="Linkability",
     headline="of the people could be linked because of the release",
     chapter="attackers",
@@ -60,7 +64,17 @@ def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...],
     work="whole-file",
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
-    compare=OfPair(61, "risk", usual=False, judged_by_holdout=True, one_type=True, settings=_settings),
+    compare=OfPair(
+        61,
+        "risk",
+        usual=False,
+        judged_by_holdout=True,
+        without="cross-fit",
+        one_type=True,
+        settings=_settings,
+    ),
+    worst=worst_at(21),
+    synthesis=WOULD_GIVE,
     benchmark=OfBenchmark(4),
 )
 @checked
@@ -75,6 +89,7 @@ def linkability(
     categorical: ColumnNames = (),
     distance: Distance = "gower",
     precision: Annotated[Setting, Public()] = None,
+    jointly: Annotated[int, AtLeast(1)] = 1,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -99,6 +114,8 @@ def linkability(
         ``gower`` or ``euclidean``; see `discreet.numerics.distance`.
     precision
         How precisely numbers are compared; as both files have them unless set.
+    jointly
+        Over how many attacks the lower end of what is sure (``risk_at_least``) holds together.
     progress
         Show a progress bar on a terminal.
     seed
@@ -159,10 +176,13 @@ def linkability(
     success = hits[: len(inside)]
     return measured(
         "linkability",
-        Tally.of(success),
-        Tally.of(hits[len(inside) :]) if holdout is not None else None,
-        _by_chance(victims.released.height, neighbors),
+        Trial(
+            Tally.of(success),
+            Tally.of(hits[len(inside) :]) if holdout is not None else None,
+            _by_chance(victims.released.height, neighbors),
+        ),
         doing="links two things that are known about a person",
+        jointly=jointly,
         caveats=victims.caveats,
         parameters={
             "columns": [list(side) for side in sides],

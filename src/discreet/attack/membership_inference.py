@@ -18,7 +18,18 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.success import RISK_FIGURES, Tally, Victims, chosen_ways, drawn, measured, victims_of
+from discreet.attack.success import (
+    RISK_FIGURES,
+    WOULD_GIVE,
+    Tally,
+    Trial,
+    Victims,
+    chosen_ways,
+    drawn,
+    measured,
+    victims_of,
+    worst_at,
+)
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Entries, Public
@@ -59,6 +70,7 @@ class Scores(NamedTuple):
 
 
 @measure(
+    room="attack",
     title="Membership",
     headline="of the people are recognized as being in the file because of the release",
     chapter="attackers",
@@ -66,7 +78,17 @@ class Scores(NamedTuple):
     work="whole-file",
     references=(DOMIAS, LIRA),
     figures={**RISK_FIGURES, **ROC_FIGURES},
-    compare=OfPair(63, "risk", usual=False, judged_by_holdout=True, one_type=True),
+    compare=OfPair(
+        63,
+        "risk",
+        usual=False,
+        judged_by_holdout=True,
+        without="cross-fit",
+        one_type=True,
+        settings=lambda pair: {"attacks": 20_000},
+    ),
+    worst=worst_at(23),
+    synthesis=WOULD_GIVE,
     benchmark=OfBenchmark(2),
     tells=("chosen",),
 )
@@ -84,6 +106,7 @@ def membership(
     categorical: ColumnNames = (),
     distance: Distance = "gower",
     precision: Annotated[Setting, Public()] = None,
+    jointly: Annotated[int, AtLeast(1)] = 1,
     progress: bool = False,
     seed: Seed = None,
 ) -> Measure:
@@ -108,6 +131,8 @@ def membership(
         How many neighbors a density is estimated from.
     columns, categorical, distance, precision
         What is compared, and how; see `discreet.risk.neighbors`.
+    jointly
+        Over how many attacks the lower end of what is sure (``risk_at_least``) holds together.
     progress
         Show a progress bar on a terminal.
     seed
@@ -167,10 +192,9 @@ def membership(
     everybody = people[0]
     return measured(
         "membership",
-        found.attack,
-        found.holdout,
-        found.guessed,
+        Trial(found.attack, found.holdout, found.guessed),
         doing=f"recognizes a person as being in the file ({_WAYS[found.method]})",
+        jointly=jointly,
         figures=roc_figures(chosen),
         caveats=victims.caveats,
         parameters={

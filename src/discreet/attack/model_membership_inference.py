@@ -17,7 +17,7 @@ import polars as pl
 
 from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, judged, methods_table, roc_figures
 from discreet.attack.structural_attack import SACRO
-from discreet.attack.success import RISK_FIGURES, drawn, measured
+from discreet.attack.success import RISK_FIGURES, Trial, drawn, measured
 from discreet.core.arrays import Flags, Floats, Integers, rows_of
 from discreet.core.cards import measure
 from discreet.core.constraints import AtLeast
@@ -32,6 +32,7 @@ _TINY = 1e-6
 
 
 @measure(
+    room="attack",
     title="Membership in a model",
     headline="of the training records are recognized by what the model says",
     chapter="attackers",
@@ -133,9 +134,7 @@ def model_membership(
     found = judged(scores, root)
     return measured(
         "model_membership",
-        found.attack,
-        found.holdout,
-        found.guessed,
+        Trial(found.attack, found.holdout, found.guessed),
         doing=f"recognizes a training record ({_WAYS[found.method]})",
         figures=roc_figures(scores[found.method]),
         caveats=caveats,

@@ -82,6 +82,7 @@ def queries_of(table: Published, *, area: str | None = None, place: str | None =
 
 
 @measure(
+    room="attack",
     title="Tables under attack",
     question="What could be rebuilt from the tables that are to be published?",
     headline="of the records rebuilt once belong to exactly one person",

@@ -32,6 +32,7 @@ def _with_keys(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="attack",
     title="Unique quasi-identifiers",
     question="What is learned of people who are alone with their quasi-identifiers?",
     headline="largest improvement over a guess from statistics",

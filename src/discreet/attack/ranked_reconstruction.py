@@ -49,6 +49,7 @@ RUNS = "runs"
 
 
 @measure(
+    room="attack",
     title="Reconstruction from tables",
     question="Which records could be behind the published counts?",
     headline="people that the rebuilt records are off, a published count",

@@ -33,6 +33,7 @@ _NOT_ATTRIBUTES = (FREQUENCY, "runs", "rank")
 
 
 @measure(
+    room="attack",
     title="Audit of a reconstruction",
     question="What does a ranking of rebuilt records disclose?",
     headline="of the records rebuilt once belong to exactly one person",

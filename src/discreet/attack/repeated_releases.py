@@ -24,7 +24,7 @@ from discreet.attack.attribute_inference import (
     reach_of,
     secrets_of,
 )
-from discreet.attack.success import OPINION, RISK_FIGURES, Tally, drawn, measured, victims_of
+from discreet.attack.success import OPINION, RISK_FIGURES, Tally, Trial, drawn, measured, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Share
@@ -37,6 +37,7 @@ from discreet.pairs.side_by_side import copies_of, names_checked
 
 
 @measure(
+    room="attack",
     title="Attribute reconstruction",
     headline="of the secrets are rebuilt from several releases together",
     chapter="attackers",
@@ -172,9 +173,11 @@ def attribute_reconstruction(
     constant = np.full(cut, blind_guess(coded[len(people)], tolerance, reach))
     return measured(
         "attribute_reconstruction",
-        Tally.of(right[:cut]),
-        Tally.of(right[cut:]) if holdout is not None else None,
-        Tally.of(is_right(constant, truth[:cut], coded[0], tolerance, reach)),
+        Trial(
+            Tally.of(right[:cut]),
+            Tally.of(right[cut:]) if holdout is not None else None,
+            Tally.of(is_right(constant, truth[:cut], coded[0], tolerance, reach)),
+        ),
         doing=f"rebuilds a person's '{secret}' from {len(copies)} releases",
         figures={"one_release_rate": alone, "gain": float(right[:cut].mean()) - alone},
         caveats=[

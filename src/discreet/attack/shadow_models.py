@@ -17,7 +17,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, roc_figures
-from discreet.attack.success import RISK_FIGURES, Tally, measured
+from discreet.attack.success import RISK_FIGURES, Tally, Trial, measured
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast
@@ -40,6 +40,7 @@ _NEIGHBORS = 5
 
 
 @measure(
+    room="attack",
     title="Membership by shadow models",
     headline="of the people who stand out are recognized by somebody who knows the generator",
     chapter="attackers",
@@ -147,8 +148,7 @@ def shadow_membership(
     )
     return measured(
         "shadow_membership",
-        *_tallies(scores >= 0, held),
-        0.5,
+        Trial(*_tallies(scores >= 0, held), 0.5),
         doing="recognizes a person who stands out as being in the file (by shadow models)",
         figures={**roc_figures(told), "worst_target_risk": float(by_target.max())},
         caveats=records_only(original),

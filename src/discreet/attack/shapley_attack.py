@@ -49,6 +49,7 @@ LUNDBERG_2017 = (
 
 
 @measure(
+    room="attack",
     title="Reconstruction from Shapley explanations",
     headline="of the values found beyond what somebody else's explanation tells",
     chapter="rebuilt",
@@ -267,6 +268,7 @@ _TOLD = ("attack_rate", "control_rate", "baseline_rate", "risk", "mae", "relativ
 
 
 @measure(
+    room="attack",
     title="Explanations under attack, compared",
     headline="of the values found in the worst combination",
     chapter="rebuilt",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,6 @@ from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.citations import COHEN_NISSIM_2020
 from discreet.core.constraints import AtLeast, ColumnNames, Public
-from discreet.core.errors import InputError
 from discreet.core.findings import Caveat, OfBenchmark
 from discreet.core.parameters import checked
 from discreet.core.randomness import Seed, generator
@@ -64,6 +63,7 @@ class Found:
 
 
 @measure(
+    room="attack",
     title="Singling out",
     headline="of the descriptions single somebody out because of the release",
     chapter="attackers",
@@ -81,9 +81,12 @@ class Found:
         "risk",
         usual=False,
         judged_by_holdout=True,
+        without="cross-fit",
         one_type=True,
-        as_it_was=True,
+        settings=lambda pair: {"attacks": 2_000},
     ),
+    worst=success.worst_at(20),
+    synthesis=success.WOULD_GIVE,
     benchmark=OfBenchmark(3),
 )
 @checked
@@ -98,6 +101,7 @@ def singling_out(
     columns: ColumnNames | None = None,
     categorical: ColumnNames = (),
     precision: Annotated[Setting, Public()] = None,
+    jointly: Annotated[int, AtLeast(1)] = 1,
     seed: Seed = None,
 ) -> Measure:
     """Can somebody be singled out by what the release says?
@@ -126,6 +130,8 @@ def singling_out(
         Columns of numbers that are codes.
     precision
         How precisely numbers are compared; as both files have them unless set.
+    jointly
+        Over how many attacks the lower end of what is sure (``risk_at_least``) holds together.
     seed
         Which descriptions are tried where there are more.
 
@@ -174,19 +180,14 @@ def singling_out(
         found["tree"] = _tree(lines[1], labels, half, conditions, generator(root, "tree"))
     found = {name: one for name, one in found.items() if len(one)}
     if not found:
-        raise InputError(
-            "No description fits exactly one released record, so nobody can be singled out by this attack: every "
-            "record of the release has a twin in these columns. Name more columns, or take it for what it is: k is 2 "
-            "or more."
-        )
+        return _nobody(victims, {"attacks": attacks, "columns": list(victims.names)})
     held = _held(found, lines, labels, root)
     trials = {name: one.trial for name, one in held.items()}
-    worst = success.worst_trial(trials)
     return success.measured(
         "singling_out",
-        *trials[worst],
-        doing=f"singles a person out ({_SEARCHES[worst]})",
-        many=len(trials),
+        trials,
+        doing=lambda way: f"singles a person out ({_SEARCHES[way]})",
+        jointly=jointly,
         figures=_by_kind(trials),
         caveats=[*victims.caveats, *_scarce(found, attacks, victims)],
         parameters={
@@ -202,6 +203,21 @@ def singling_out(
             searches=lambda: engine.like(original, success.trials_table(trials, heading="search")),
             predicates=lambda: engine.like(original, _table(found, held, victims)),
         ),
+    )
+
+
+def _nobody(victims: success.Victims, parameters: Mapping[str, Any]) -> Measure:
+    """Say that there is nothing to attack with: every released record has a twin."""
+    nothing = dict.fromkeys(("risk", "risk_low", "risk_high", "risk_at_least", "risk_at_most"), 0.0)
+    told = {name: nothing.get(name) for name in success.RISK_FIGURES if name != "value"}
+    return Measure(
+        name="singling_out",
+        value=0.0,
+        figures={**told, "attacks": 0, "control_attacks": 0},
+        meaning="Nobody can be singled out by this attack: no description fits exactly one released record, "
+        "because every record has a twin in these columns (k is 2 or more).",
+        caveats=victims.caveats,
+        parameters=parameters,
     )
 
 

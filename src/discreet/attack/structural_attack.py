@@ -31,6 +31,7 @@ _DEEPEST = 4  # levels of models within models
 
 
 @measure(
+    room="attack",
     title="Model structure",
     headline="of the training records are held or isolated by the model",
     chapter="attackers",

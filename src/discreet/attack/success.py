@@ -13,7 +13,7 @@ attack does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -24,12 +24,14 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.findings import Caveat
+from discreet.core.findings import FIRST, Beside, Caveat, Finding, OfSynthesis, OfWorst
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
+from discreet.engine.comparable import plain_text
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
 from discreet.numerics.distance.space import as_float
+from discreet.pairs.coarser_labels import coarsening
 from discreet.pairs.side_by_side import (
     check_categorical,
     check_precision,
@@ -43,6 +45,7 @@ from discreet.risk.equivalence_classes import records_only
 __all__ = [
     "FEW",
     "RISK_FIGURES",
+    "WOULD_GIVE",
     "Excess",
     "Tally",
     "Trial",
@@ -50,6 +53,7 @@ __all__ = [
     "measured",
     "trials_table",
     "warnings_of",
+    "worst_at",
     "worst_trial",
 ]
 
@@ -62,6 +66,10 @@ NO_CONTROL = "no control"
 FEW_TRIES = "few tries"
 WEAK_ATTACK = "weak attack"
 SURE_CONTROL = "sure control"
+
+_KNOWN_OF_ALL = 0.95
+_RARE = 0.9
+_OTHER_PEOPLE = 0.05
 
 _Z = 1.959963984540054  # 95 % of a normal law lies within this many standard deviations
 
@@ -84,7 +92,7 @@ RISK_FIGURES: Mapping[str, Figure] = {
         better="lower",
         summary=True,
         words={"rule": "risk"},
-        interval=("risk_low", "risk_high"),
+        interval=("risk_at_least", "risk_at_most"),
         tries="attacks",
     ),
     "attack_rate": Figure("Successes against people in the file", unit="share", better="lower"),
@@ -95,7 +103,7 @@ RISK_FIGURES: Mapping[str, Figure] = {
         unit="share",
         better="lower",
         words={"rule": "risk beyond the holdout"},
-        interval=("risk_low", "risk_high"),
+        interval=("risk_at_least", "risk_at_most"),
         tries="attacks",
     ),
     "risk_low": Figure("Risk, lower end of the 95 % interval", unit="share", better="lower"),
@@ -105,6 +113,12 @@ RISK_FIGURES: Mapping[str, Figure] = {
         better="lower",
         summary=True,
         words={"rule": "risk, upper end of its interval"},
+    ),
+    "risk_at_least": Figure(
+        "Risk that is sure: of the surest way of attacking, jointly over all", unit="share", better="lower"
+    ),
+    "risk_at_most": Figure(
+        "Risk that cannot be ruled out: of any way of attacking", unit="share", better="lower"
     ),
     "attacks": Figure("Attacks against people in the file"),
     "control_attacks": Figure("Attacks against people not in the file"),
@@ -138,6 +152,10 @@ class Tally:
     def of(cls, hits: Flags) -> Tally:
         """Count the successes of attacks that each hit or missed."""
         return cls(float(np.count_nonzero(hits)), float(len(hits)))
+
+    def worth(self, times: float) -> Tally:
+        """Count what is known as surely as if so many times the tries had been made."""
+        return Tally(self.hits * times, self.tries * times)
 
     @property
     def rate(self) -> float:
@@ -174,6 +192,34 @@ class Trial(NamedTuple):
     attack: Tally
     holdout: Tally | None
     baseline: Tally | float
+    alike: float = 1.0
+    """How many times surer the comparison is because both groups are alike in what a blind guess finds."""
+    shifted: float = 0.0
+    """By how much the blind guess makes strangers more successful than people in the file."""
+
+    @classmethod
+    def of_guesses(
+        cls, attack: Flags, holdout: Flags | None, blind: Flags, others_blind: Flags | None
+    ) -> Trial:
+        """Count guesses, and hold them against the blind guess about the same people.
+
+        Where a secret is rare, whoever guesses "no" is right about nearly everybody, and the two groups differ by how
+        many rare people each happens to have. What the blind guess explains of success is that chance, and is taken out
+        of the comparison (analysis of covariance, its slope pooled within the groups).
+        """
+        rates = Tally.of(attack), None if holdout is None else Tally.of(holdout), Tally.of(blind)
+        if holdout is None or others_blind is None:
+            return cls(*rates)
+        hits, luck = (
+            np.concatenate([own - own.mean() for own in (pair[0].astype(float), pair[1].astype(float))])
+            for pair in ((attack, holdout), (blind, others_blind))
+        )
+        spread = float(luck @ luck)
+        slope = float(hits @ luck) / spread if spread > 0 else 0.0
+        left = hits - slope * luck
+        # As if a few more had been guessed otherwise than blindly: no difference seen is no proof of none.
+        alike = max(1.0, float(hits @ hits) / (float(left @ left) + _Z**2))
+        return cls(*rates, alike, slope * float(others_blind.mean() - blind.mean()))
 
     @property
     def blind(self) -> float:
@@ -196,7 +242,40 @@ class Trial(NamedTuple):
 
     def beyond(self, many: int = 1) -> Excess:
         """Give the risk beyond the holdout, or beyond the blind guess where there is none."""
-        return excess(self.attack, self.blind if self.holdout is None else self.holdout, many)
+        if self.holdout is None:
+            return excess(self.attack, self.blind, many)
+        if self.holdout.rate >= 1:
+            return Excess(None, None, None)
+        tries = self.holdout.tries
+        level = Tally(min(max(self.holdout.hits - self.shifted * tries, 0.0), tries), tries)
+        if level.rate >= 1:
+            level = self.holdout
+        return excess(self.attack.worth(self.alike), level.worth(self.alike), many)
+
+    @property
+    def is_no_secret(self) -> bool:
+        """Whether nearly every stranger falls to it, and not because one answer fits nearly everybody."""
+        return (
+            self.holdout is not None
+            and self.holdout.interval[0] >= _KNOWN_OF_ALL
+            and (self.holdout.rate >= 1 or self.blind < _RARE)
+        )
+
+    def at_most(self, many: int = 1) -> float:
+        """Give the risk that cannot be ruled out, by this way alone.
+
+        It is all there is where the holdout is plainly of other people, also when this is one of many ways.
+        """
+        high, surely = self.beyond().high, self.beyond(many).high
+        return 1.0 if high is None or surely is None or surely < -_OTHER_PEOPLE else max(high, 0.0)
+
+
+def cannot_be_ruled_out(ways: Mapping[str, Trial], settled: Collection[str] = ()) -> float:
+    """Give the highest risk that the ways leave open; ``settled`` are about what is no secret."""
+    left = [
+        way.at_most(len(ways)) for name, way in ways.items() if not way.is_no_secret and name not in settled
+    ]
+    return max(left, default=0.0)
 
 
 def worst_trial(trials: Mapping[str, Trial]) -> str:
@@ -274,31 +353,37 @@ def _parts(above: tuple[float, float], below: tuple[float, float]) -> tuple[floa
 
 def measured(
     name: str,
-    attack: Tally,
-    holdout: Tally | None,
-    baseline: Tally | float,
+    trials: Mapping[str, Trial] | Trial,
     *,
-    doing: str,
-    many: int = 1,
+    doing: str | Callable[[str], str],
+    jointly: int = 1,
+    settled: Collection[str] = (),
     figures: Mapping[str, Any] | None = None,
     caveats: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> Measure:
-    """Turn the hits of an attack, of its holdout and of a blind guess into the answer that every attack gives.
+    """Turn the ways in which an attack was tried into the answer that every attack gives: that of the surest.
+
+    ``risk_at_least`` is sure with 5 % error over all ways (and over ``jointly`` attacks) together. ``risk_at_most`` is
+    the highest of the upper ends of all ways, each its own: whoever says that no way achieves more errs only if every
+    single one of these is wrong.
 
     Parameters
     ----------
     name
         The name of the attack.
-    attack, holdout, baseline
-        What was tried and achieved against people in the file, against people who are not in it, and blindly (a rate
-        where it is known). Without a holdout the risk is what goes beyond the blind guess, which is too much where the
-        release teaches something about people in general, and a caveat says so.
+    trials
+        What each way of attacking achieved against people in the file, against people who are not in it, and blindly (a
+        rate where it is known). Without a holdout the risk is what goes beyond the blind guess, which is too much where
+        the release teaches something about people in general, and a caveat says so.
     doing
-        What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``.
-    many
-        Of how many ways of attacking this is the worst: the interval is widened so that it holds all the same.
+        What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``; or what makes it from
+        the name of the way.
+    jointly
+        Over how many attacks what is sure holds together.
+    settled
+        Ways of finding out what another way finds out about nearly every stranger.
     figures
         Further figures, after those of every attack.
     caveats, parameters, detail
@@ -306,23 +391,78 @@ def measured(
 
     Examples
     --------
-    >>> found = measured("inference", Tally(300, 1000), Tally(125, 1000), 0.1, doing="guesses a person's income")
+    >>> trial = Trial(Tally(300, 1000), Tally(125, 1000), 0.1)
+    >>> found = measured("inference", trial, doing="guesses a person's income")
     >>> found.figures["attack_rate"], found.figures["control_rate"], round(found.value, 3)
     (0.3, 0.125, 0.2)
     >>> found.meaning.partition(". ")[2]
     'The risk that the release adds is 20 % (16.2 % to 23.7 %).'
     """
-    trial = Trial(attack, holdout, baseline)
+    ways = {"": trials} if isinstance(trials, Trial) else trials
+    worst = worst_trial(ways)
+    trial, many = ways[worst], len(ways)
     found = trial.beyond(many)
+    known = [way for way, one in ways.items() if one.is_no_secret or way in settled]
+    sure = max(
+        (low for one in ways.values() if (low := one.beyond(many * jointly).low) is not None), default=0.0
+    )
+    ends = {
+        "risk_at_least": max(sure, 0.0),
+        "risk_at_most": cannot_be_ruled_out(ways, settled),
+    }
     return Measure(
         name=name,
         value=found.risk,
-        figures={**trial.figures(many), **(figures or {})},
-        meaning=_in_words(doing, attack, holdout, trial.blind, found),
-        caveats=[*caveats, *warnings_of(attack, holdout, baseline)],
-        parameters=parameters or {},
+        figures={**trial.figures(many), **ends, **(figures or {})},
+        meaning=_in_words(
+            doing if isinstance(doing, str) else doing(worst),
+            trial.attack,
+            trial.holdout,
+            trial.blind,
+            found,
+        ),
+        caveats=[*caveats, *warnings_of(*trial[:3]), *_known_of_all(known if many > 1 else [])],
+        parameters={**(parameters or {}), **({"jointly": jointly} if jointly > 1 else {})},
         detail=detail if detail is not None else Detail(),
     )
+
+
+def _known_of_all(ways: Sequence[str]) -> list[str]:
+    if not ways:
+        return []
+    listed = ", ".join(map(repr, ways[:5])) + (f" and {len(ways) - 5} more" if len(ways) > 5 else "")
+    return [
+        Caveat(
+            f"What is found about nearly every stranger follows from other columns and is no secret: {listed}.",
+            code=SURE_CONTROL,
+        )
+    ]
+
+
+_WORTH_SAYING = 0.05
+
+
+def _what_was_found(found: Measure, beside: Beside) -> Iterator[Finding]:
+    """Say first what an attack is sure to find; without a holdout it is said last, since anybody may fall to it."""
+    sure = found.figures.get("risk_at_least")
+    if isinstance(sure, int | float) and sure > _WORTH_SAYING:
+        controlled = found.figures.get("control_rate") is not None
+        start = (
+            "" if controlled else "Without people who were not used nobody knows whether it is the release: "
+        )
+        yield Finding("attack", FIRST * (1 + sure) if controlled else 0.5, f"{start}{found.meaning}")
+
+
+def worst_at(order: int) -> OfWorst:
+    """Give what every attack contributes to *What went wrong first*, for its card."""
+    return OfWorst(order, _what_was_found, looks_for="attacks")
+
+
+WOULD_GIVE = OfSynthesis(
+    by_donors=True,
+    would_give="the columns that the attack uses would have to be coarser or left out, or drawn from larger groups",
+)
+"""What can be done about a synthetic file that an attack succeeds against, for its card."""
 
 
 def _in_words(doing: str, attack: Tally, holdout: Tally | None, blind: float, found: Excess) -> str:
@@ -432,15 +572,27 @@ def victims_of(
     compared = compared_columns(original, others, columns)
     codes = check_categorical(compared.names, categorical) if columns is not None else tuple(categorical)
     check_precision(precision, original.columns)
-    tables = tables_of([original, *others], compared.names)
+    tables, coarser = _as_coarse(tables_of([original, *others], compared.names))
     _check_types(tables, compared.names, what)
     tables, agreed = precise_alike(tables, precision=precision, categorical=codes)
-    said = [*records_only(original), *compared.caveats, *agreed.caveats]
+    said = [*records_only(original), *compared.caveats, *coarser, *agreed.caveats]
     if holdout is not None:
         said += _overlap(tables[0], tables[2], what)
     return Victims(
         compared.names, tables[0], tables[1], tables[2] if holdout is not None else None, codes, said
     )
+
+
+def _as_coarse(tables: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
+    """Bring people to the bands, cuts and months of the release, where its labels show them."""
+    ours, released, *others = tables
+    ways = {name: way for name in ours.columns if (way := coarsening(ours[name], released[name]))}
+    people = [
+        table.with_columns(way(table[name]).alias(name) for name, way in ways.items())
+        for table in (ours, *others)
+    ]
+    shown = released.with_columns(plain_text(released[name]).alias(name) for name in ways)
+    return [people[0], shown, *people[1:]], [f"'{name}' {way.sentence}." for name, way in ways.items()]
 
 
 def _check_types(tables: Sequence[pl.DataFrame], names: Sequence[str], what: str) -> None:

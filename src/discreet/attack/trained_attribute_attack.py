@@ -34,6 +34,7 @@ def _with_secrets(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="attack",
     title="Attribute attack",
     question="Does training on the release let a secret be guessed better than by chance?",
     headline="F1 (macro) beyond the better of two blind guesses",

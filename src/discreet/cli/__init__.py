@@ -33,6 +33,7 @@ from discreet.cli.outputs import outputs
 from discreet.cli.preflight import preflight
 from discreet.cli.printing import BAD_INPUT, DEFECT, say_paragraph
 from discreet.cli.protect import protect
+from discreet.cli.register import register
 from discreet.cli.suggest import search, suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
@@ -58,7 +59,7 @@ for one in (
 ):  # fmt: skip
     add(one)
 add(open_page, "app")
-for group in (table, outputs, budget, dp, federated):
+for group in (table, outputs, budget, register, dp, federated):
     for registered in group.registered_commands:
         if registered.callback is not None:
             registered.callback = in_one_run(registered.callback)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import end_by, say, say_commands
+from discreet.cli.register import History, Previous, RegisterFile
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -83,6 +85,8 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the risk-utility map to this file (.svg, .png, .pdf).")
     ] = None,
+    register: RegisterFile = None,
+    previous: Previous = None,
     accept: options.Accept = None,
     because: options.Because = None,
     by: options.By = None,
@@ -98,9 +102,13 @@ def compare(
     options.check_picture(plot)
     options.check_targets(("--html", html, True), ("--plot", plot, True))
     original = source.read()
+    synthetic = copies or holdout is not None or _attacked(policy)
+    history = History.of(source, original, register, previous, released=released, synthetic=synthetic)
+    files = _releases(source, released, copies=copies)
+    accepted = options.acceptances(accept, because, by)
     found = compare_files(
         original,
-        _releases(source, released, copies=copies),
+        files,
         holdout=source.read_other(holdout) if holdout else None,
         policy=policy or ("public-use-file" if check else None),
         columns=options.columns(columns),
@@ -115,22 +123,42 @@ def compare(
         seed=seed,
         progress=not json,
         show_values=show_values,
-        accept=options.acceptances(accept, because, by),
+        accept=accepted,
     )
+    if not copies:
+        judged = {
+            name: replace(one, verdict=history.judged(one.verdict, files[name], policy, accepted))
+            for name, one in found.releases.items()
+        }
+        found = replace(found, releases=judged)
+    for file in released if copies or len(released) == 1 else ():
+        history.enter("synthetic" if synthetic else "microdata", source.read_other(file), file, found.verdict)
     if plot:
         options.write_picture(found.plot(), plot)
     written = found.to_html(html) if html else None
-    if not options.printed(found, json=json, check=check, show_values=show_values):
+    if json:
+        options.print_json({**found.to_dict(), **history.document()}, show_values=show_values)
+    elif not options.printed(found, json=False, check=check, show_values=show_values):
         from discreet.cli.terminal import show_comparison
 
         show_comparison(found)
         for path in (written, plot):
             if path:
                 say(f"Written: {path}")
+        history.say(None, told=True)
     verdicts = [release.verdict for release in found.releases.values() if release.verdict]
     if not json and not check:
         say_commands(verdicts, ORIGINAL=source.file, RELEASE=released[0], POLICY=policy)
     end_by(verdicts)
+
+
+def _attacked(policy: str | None) -> bool:
+    """Whether attacks decide the policy: it is for synthetic files, whose records are nobody's."""
+    from discreet.core.cards import card_of
+    from discreet.policy import Policy
+
+    cards = [card_of(rule.measure) for rule in Policy.load(policy).comparison] if policy else []
+    return any(card is not None and card.chapter == "attackers" for card in cards)
 
 
 def _releases(source: Source, files: list[str], *, copies: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import end_by, say, say_commands
+from discreet.cli.register import History, Previous, RegisterFile
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -28,7 +30,7 @@ def finish(
         bool,
         typer.Option(
             "--remove-uniques",
-            help="Drop records that are alone with the keys of one person of the original.",
+            help="Drop records alone with the keys of one person of the original; this proves who is not in it.",
         ),
     ] = False,
     smooth: Annotated[
@@ -57,6 +59,8 @@ def finish(
     policy: Annotated[
         str | None, typer.Option("--policy", help="Judge the finished file by a policy file or template.")
     ] = None,
+    register: RegisterFile = None,
+    previous: Previous = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="For the same bytes again; keep it secret.")
     ] = None,
@@ -83,6 +87,7 @@ def finish(
             "--remove-uniques and --policy compare with the original. Name it with --original FILE."
         )
     made, real = _files(source, original)
+    history = History.of(replace(source, file=original or ""), real, register, previous, synthetic=True)
     release = finished(
         made,
         real,
@@ -105,18 +110,23 @@ def finish(
         accepted = options.acceptances(accept, because, by)
         verdict = judge(release.data, policy, real, accept=accepted, seed=seed)
     write(release.data, out, overwrite=overwrite, **writing)
+    told = {"steps": [step.treatment for step in release.log]}
+    history.enter("synthetic", release.data, out, verdict, parameters=told)
     if json:
         options.print_json(
             {
                 "file": Path(out).name,
                 "log": [step.to_dict() for step in release.log],
                 "verdict": None if verdict is None else verdict.to_dict(),
+                **history.document(),
             }
         )
     else:
         _show(release, out)
         if verdict is not None:
             say(verdict.line)
+        history.say(verdict, told=True)
+        if verdict is not None:
             say_commands([verdict], ORIGINAL=original, RELEASE=out, POLICY=policy)
     if verdict is not None:
         end_by([verdict])

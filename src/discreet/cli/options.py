@@ -282,7 +282,7 @@ WRITTEN_BY = {
 }
 """What else a command writes, by the name of its function, and what the command line calls it."""
 _SERVERS = ("open_page", "serve_site", "review_package")  # each of their jobs or answers is a run of its own
-_KEPT = ("ledger",)  # read, and written again by the command itself
+_KEPT = ("ledger", "register")  # read, and written again by the command itself
 _FOLDERS = ("released", "release", "plans", "package", "files")  # options that may name a folder to read
 
 
@@ -317,7 +317,7 @@ def _note(values: Mapping[str, Any]) -> None:
             if path.is_file() or (name in _FOLDERS and path.is_dir()):
                 note_read(path, kept=name in _KEPT)
                 if path.is_file():
-                    for beside in (".roles.toml", ".privacy.toml"):
+                    for beside in (".roles.toml", ".privacy.toml", ".register.jsonl", ".register.key"):
                         note_read(path.with_name(path.name.split(".")[0] + beside), kept=True)
 
 

@@ -10,6 +10,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import end_by, say, say_commands
+from discreet.cli.register import History, Previous, RegisterFile
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
 from discreet.core.errors import ParameterError
@@ -56,6 +57,8 @@ def protect(
         typer.Option("--record-key", help="Columns that tell the records apart, by which random steps draw."),
     ] = None,
     ledger: LedgerFile = None,
+    register: RegisterFile = None,
+    previous: Previous = None,
     log: Annotated[Path | None, typer.Option("--log", help="Write the public log (JSON).")] = None,
     internal_log: Annotated[
         Path | None,
@@ -126,6 +129,8 @@ def protect(
             end_by([False])
         steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
     paid = None if ledger is None else opened_ledger(ledger, source.file)
+    history = History.of(source, data, register, previous)
+    accepted = options.acceptances(accept, because, by)
     report = None
     if html or policy:
         report = _documented(
@@ -137,7 +142,7 @@ def protect(
             progress=not json,
             ledger=paid,
             record_key=options.columns(record_key),
-            accept=options.acceptances(accept, because, by),
+            accept=accepted,
             seed=seed,
         )
         release = report.release
@@ -151,6 +156,10 @@ def protect(
         )
     if not dry_run:
         refuse_unpaid(release.guarantee, ledger, source.file)
+    before = None if report is None else report.verdict
+    verdict = history.judged(before, release.data, policy, accepted)
+    if report is not None:
+        report = report.judged_as(verdict)
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)
@@ -160,17 +169,26 @@ def protect(
         report = report if written is None else report.of_file(written)
         if html:
             report.to_html(html)
+    if not dry_run:
+        told = {"steps": [{"treatment": s.treatment, **s.to_dict()["parameters"]} for s in release.log]}
+        history.enter(
+            "microdata", release.data, out or (str(parts) if parts else None), verdict, parameters=told
+        )
     for path, internal in ((log, False), (internal_log, True)):
         if path is not None:
             _write_json(release.to_dict(internal=internal), path, overwrite=overwrite, private=internal)
     if json:
-        options.print_json((report or release).to_dict(), show_values=show_values)
+        options.print_json(
+            {**(report or release).to_dict(), **history.document(verdict)}, show_values=show_values
+        )
     else:
         _show(release, written or (None if dry_run or parts is None else str(parts)), report, html)
-    if report is not None and report.verdict is not None:
+    if not json:
+        history.say(verdict, told=report is not None)
+    if verdict is not None:
         if not json:
-            say_commands([report.verdict], ORIGINAL=source.file, RELEASE=out, POLICY=policy)
-        end_by([report.verdict])
+            say_commands([verdict], ORIGINAL=source.file, RELEASE=out, POLICY=policy)
+        end_by([verdict])
 
 
 def _check_plan(plan: str | None, steps: list[str] | None, policy: str | None, *, auto: bool) -> None:

@@ -11,6 +11,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import end_by, say, say_commands
+from discreet.cli.register import History, RegisterFile
 from discreet.cli.source import Source, takes_source
 from discreet.cli.synthesized_files import (
     judged_synthesis,
@@ -122,6 +123,7 @@ def synthesize(
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
     ledger: LedgerFile = None,
+    register: RegisterFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -163,6 +165,7 @@ def synthesize(
             "--risk-limit": risk_limit,
             "--write-as": write_as,
             "--copies": copies - 1,
+            "--register": register,
         },
         resume=resume,
     )
@@ -258,6 +261,7 @@ def synthesize(
         files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
     _refuse_empty(files if parts is None and judged is None else [])
+    history = History.of(source, data, register, synthetic=True)
     # Only now, when nothing can be refused any more.
     if chosen is not None and save_plan is not None:
         _save(chosen, save_plan, overwrite=overwrite)
@@ -266,6 +270,9 @@ def synthesize(
     if parts is None:
         _write(files, targets, overwrite=overwrite, **writing)
     written = targets if parts is None else [str(parts)]
+    for place, file in enumerate(files if parts is None else ()):
+        verdict = judged.verdicts[place] if judged is not None and place < len(judged.verdicts) else None
+        history.enter("synthetic", file, targets[place], verdict)
     summary = _summary(fitted, files, written, model, seconds_fit, seconds_draw)
     if judged is not None:
         assert chosen is not None
@@ -273,11 +280,12 @@ def synthesize(
         summary |= summary_of(judged, not_attacked)
         write_page(judged, html)
     if json:
-        options.print_json(summary)
+        options.print_json({**summary, **history.document()})
     else:
         # Beside a guarantee nothing is said that was counted in the original.
         compared = data is not None and judged is None and fitted.guarantee is None
         _show(summary, lookalikes_said(data, files) if data is not None and compared else None)
+        history.say(None, told=True)
         for line in [] if judged is None else [*judged.lines, *([not_attacked] if not_attacked else [])]:
             say(line)
         if judged is not None:
@@ -298,8 +306,7 @@ def lookalikes_said(data: Microdata, files: list[Microdata]) -> str | None:
         return None
     return (
         f"{share:.1f} % of the people are alone with their keys here as in the original (repU). "
-        "--policy synthetic-file removes such records and blurs what else is somebody's own; discreet finish does it "
-        "to a file that is there."
+        "--policy synthetic-file draws other records for those that are alone and blurs what else is somebody's own."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,8 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
-from discreet.cli.printing import say
+from discreet.cli.printing import LEFT_TO_JUDGE, say
+from discreet.cli.register import History, Previous, RegisterFile
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError, unknown_name
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from discreet.dp import Ledger
+    from discreet.microdata import Microdata
     from discreet.tables import ProtectedTable, SuppressionResult, Table
+    from discreet.tables.earlier_tables import EarlierTable
 
 DISCLOSES = 3
 LAWS = {
@@ -112,20 +115,35 @@ def protect_table(
     out: Out = None,
     html: Html = None,
     ledger: LedgerFile = None,
+    register: RegisterFile = None,
+    previous: Previous = None,
     seed: Seed = None,
     show_values: ShowValues = False,
     guard_formulas: options.GuardFormulas = False,
     overwrite: Overwrite = False,
     json: options.AsJson = False,
 ) -> None:
-    """Protect a table and say what it cost. Exit code 3 where the audit finds a disclosure."""
+    """Protect a table, and those that went out before, and say what it cost. Exit code 3 where something is disclosed.
+
+    Exit code 4 where an earlier table could not be held against it.
+    """
     _check_targets(source, out, html, overwrite=overwrite)
     writing = options.writing(None, out, guard=guard_formulas)
-    built = _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total)
+    data = source.read()
+    told: dict[str, Any] = {
+        "measure": measure, "count": count, "hierarchy": hierarchy, "cells": cells, "largest": largest, "zeros": zeros,
+        "total": total,
+    }  # fmt: skip
+    built = _built(data, formula, **told)
     paid = None if ledger is None else opened_ledger(ledger, source.file)
-    result = _protected(built, method, rule, options.settings(setting), paid, seed)
+    history = History.of(source, data, register, previous, synthetic=True)
+    earlier, left = _earlier_tables(history, source, data, told, method)
+    result = _protected(built, method, rule, options.settings(setting), paid, seed, earlier)
     refuse_unpaid(getattr(result, "guarantee", None), ledger, source.file)
-    _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
+    _finish(
+        result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values, history=history, left=left,
+        told={"formula": formula, **told, "method": method, "rules": list(rule or ())},
+    )  # fmt: skip
 
 
 @table.command("audit")
@@ -167,7 +185,7 @@ def audit_table(
     from discreet.tables import audit, primary
 
     built = primary(
-        _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total), *_rules(rule)
+        _built(source.read(), formula, measure, count, hierarchy, cells, largest, zeros, total), *_rules(rule)
     )
     left_out = _left_out(built, source, suppressed)
     found = audit(built, left_out, intervals=intervals, differences=differences, max_cells=max_cells)
@@ -217,7 +235,7 @@ def synthesize_table(
         raise ParameterError(unknown_name(law, LAWS, what="law"))
     _check_targets(source, out, html, overwrite=overwrite)
     writing = options.writing(None, out, guard=guard_formulas)
-    built = _built(source, formula, None, count, hierarchy, cells, None, zeros, total)
+    built = _built(source.read(), formula, None, count, hierarchy, cells, None, zeros, total)
     given = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
     chosen = {name: value for name, value in given.items() if value is not None}
     if public:
@@ -230,7 +248,7 @@ def synthesize_table(
 
 
 def _built(
-    source: Source,
+    data: Microdata,
     formula: str,
     measure: list[str] | None,
     count: str | None,
@@ -242,7 +260,6 @@ def _built(
 ) -> Table:
     from discreet.tables import Table
 
-    data = source.read()
     shared: dict[str, Any] = {
         "measure": options.columns(measure),
         "count": count,
@@ -306,6 +323,50 @@ def _rules(given: list[str] | None) -> list[Any]:
     return found
 
 
+def _earlier_tables(
+    history: History, source: Source, data: Microdata, told: dict[str, Any], method: str
+) -> tuple[list[EarlierTable], list[str]]:
+    """Build what went out anew from the records, and name what cannot be held against the new table."""
+    from discreet import engine
+    from discreet.core.files.journals import digest_of
+    from discreet.tables.earlier_tables import EarlierTable
+
+    found, left = [], []
+    held = history.register
+    lines = {} if held is None else {line["checksum"]: line for line in held.of_kind("table")}
+    files = {digest_of(Path(one)): one for one in history.given if Path(one).is_file()}
+    for mark in {**lines, **files}:
+        line = lines.get(mark)
+        name = Path(files[mark]).name if mark in files else str(line and line["file"])
+        made = dict(line["parameters"]) if line is not None else {}
+        comparable = line is None or (
+            made["method"] == "suppression" and held is not None and line["version"] == held.version
+        )
+        if not comparable or method != "suppression":
+            left.append(name)
+            continue
+        of_file = engine.collect(source.read_other(files[mark])) if line is None else None
+        formula = made["formula"] if of_file is None else _formula_of(of_file, data, told)
+        own = {key: value for key, value in made.items() if key not in ("formula", "method", "rules")}
+        table = _built(data, formula, **{**told, **own, "measure": told["measure"], "count": told["count"]})
+        if of_file is None and line is not None:
+            found.append(EarlierTable.of_marks(table, line["suppressed"], name))
+        else:
+            found.append(EarlierTable.of(table, of_file, name))
+    return found, left
+
+
+def _formula_of(published: pl.DataFrame, data: Microdata, told: dict[str, Any]) -> str:
+    """Which table a published file is: the columns of the records before its figures."""
+    sums = {*(options.columns(told["measure"]) or ()), told["count"], "count", "weighted", "status"}
+    names = [name for name in published.columns if name in data.columns and name not in sums]
+    if not names:
+        raise ParameterError(
+            "A file under --previous has none of the columns of the data, so that it is no table."
+        )
+    return "*".join(f"`{name}`" for name in names)
+
+
 def _protected(
     built: Table,
     method: str,
@@ -313,14 +374,17 @@ def _protected(
     settings: dict[str, Any],
     ledger: Ledger | None,
     seed: int | None,
+    earlier: Sequence[EarlierTable] = (),
 ) -> ProtectedTable | SuppressionResult:
     from discreet.core.method_cards import made_from
     from discreet.tables import Suppression, TableProtection, primary
+    from discreet.tables.earlier_tables import suppressed_beside
 
     if method == "suppression":
         if ledger is not None:
             raise ParameterError("--ledger takes protections with a guarantee, and suppression has none.")
-        return made_from(Suppression, method, settings).apply(primary(built, *_rules(rule)))
+        plan, flagged = made_from(Suppression, method, settings), primary(built, *_rules(rule))
+        return suppressed_beside(plan, flagged, earlier) if earlier else plan.apply(flagged)
     if method not in TableProtection.known:
         raise ParameterError(
             unknown_name(method, ["suppression", *TableProtection.known], what="protection of tables")
@@ -361,26 +425,62 @@ def _finish(
     overwrite: bool,
     json: bool,
     show_values: bool,
+    history: History | None = None,
+    left: Sequence[str] = (),
+    told: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the table and the report, say what was done, and end with 3 where the audit found something."""
+    audit = getattr(result, "audit", None)
     if out is not None:
         _write(result.published, out, overwrite=overwrite, **writing)
+        if history is not None and (audit is None or audit.safe):
+            _enter(history, result, out, told or {})
+    not_held = [f"Not held against this table, which a person has to do: '{name}'." for name in left]
     if html is not None:
         from discreet.report.table_report import write_table_report
 
         write_table_report(result, html, show_values=show_values)
     if json:
         options.print_json(
-            {"file": None if out is None else Path(out).name, **result.to_dict()}, show_values=show_values
+            {
+                "file": None if out is None else Path(out).name,
+                **result.to_dict(),
+                **({} if history is None else history.document()),
+                "not_held_against": list(left),
+            },
+            show_values=show_values,
         )
     else:
         say(str(result))
         say(f"Wrote {out}" if out else "The table was not written; use --out FILE.")
         if html:
             say(f"Report: {html}")
-    audit = getattr(result, "audit", None)
+        if history is not None:
+            history.say(None, told=True)
+        for line in not_held:
+            say(line)
     if audit is not None and not audit.safe:
         raise typer.Exit(DISCLOSES)
+    if left:
+        raise typer.Exit(LEFT_TO_JUDGE)
+
+
+def _enter(
+    history: History, result: ProtectedTable | SuppressionResult, out: str, told: Mapping[str, Any]
+) -> None:
+    """Enter which cells went out, by the marks of those that did not."""
+    from discreet.tables.earlier_tables import cell_marks
+
+    suppressed = getattr(result, "suppressed", None)
+    history.enter(
+        "table",
+        None,
+        out,
+        columns=result.table.dimensions,
+        records=int(result.table.inner["count"].sum()),
+        parameters=told,
+        suppressed=[] if suppressed is None else cell_marks(result.table, suppressed),
+    )
 
 
 def _check_targets(source: Source, out: str | None, html: Path | None, *, overwrite: bool) -> None:

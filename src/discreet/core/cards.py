@@ -172,6 +172,9 @@ class OfPair:
         What must be there: named columns that both files have, linked records, two columns.
     judged_by_holdout
         Whether a rule on it can be judged only where there are people who were not used to make the release.
+    without
+        What judges such a rule where there are none: ``"cross-fit"`` where whoever makes the release can fit the same
+        model to each half of the people and attack it with the other half; nothing unless said.
     one_type
         Whether columns that are numbers in one file and labels in the other are left out.
     as_it_was
@@ -202,6 +205,7 @@ class OfPair:
     linked: bool = False
     two_columns: bool = False
     judged_by_holdout: bool = False
+    without: Literal["cross-fit", "chance-model", "not-judged"] = "not-judged"
     one_type: bool = False
     as_it_was: bool = False
     most: int | None = None
@@ -359,7 +363,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def measure(
     *,
-    room: str = "",
+    room: str,
     name: str = "",
     title: str = "",
     question: str = "",
@@ -388,8 +392,8 @@ def measure(
     """Give a measure its card; `Card` says what each entry is.
 
     The name is that of the function (a second name for one function is a question of its own), the title the name in
-    words, the question the first line of the docstring, and the room that of its module, unless given. A measure checks
-    its parameters (`discreet.core.parameters.checked`).
+    words, and the question the first line of the docstring, unless given. A measure checks its parameters
+    (`discreet.core.parameters.checked`).
     """
 
     def declared(unchecked: _Function) -> _Function:
@@ -397,7 +401,7 @@ def measure(
         called = name or function.__name__
         _CARDS[called] = Card(
             name=called,
-            room=room or function.__module__.split(".")[1],
+            room=room,
             function=function,
             takes=takes_of(function),
             title=title or in_words(called),

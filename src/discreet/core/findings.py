@@ -62,6 +62,9 @@ class Beside:
     keys: tuple[str, ...] = ()
 
 
+FIRST = 1e9
+"""The weight of what an attack is sure to find: nothing else comes before it."""
+
 Rows = Callable[["Measure", Beside], Iterable[Mapping[str, Any]]]
 """What makes the rows of a table from an answer."""
 
@@ -80,12 +83,15 @@ class OfWorst:
         The tables behind the sentences: ``"variables"``, ``"pairs"``, ``"cells"``.
     nothing_differs
         Whether the answer says that both files say the same, in everything that was compared.
+    looks_for
+        What it looks for behind the figures: without such a measure nobody can say that nothing stands out.
     """
 
     order: int
     findings: Callable[[Measure, Beside], Iterable[Finding]]
     tables: Mapping[str, Rows] = field(default_factory=dict)
     nothing_differs: Callable[[Measure], bool] | None = None
+    looks_for: Literal["", "copies", "attacks"] = ""
 
 
 @dataclass(frozen=True)

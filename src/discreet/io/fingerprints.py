@@ -72,6 +72,13 @@ def _fingerprint(data: Microdata) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def keyed_words(frame: pl.DataFrame, secret: Sequence[int]) -> Words:
+    """Give every record a number that only who has the four secret numbers can make of what it holds."""
+    one, other = _records(frame, frame.columns)
+    first, second, third, last = (np.uint64(part) for part in secret)
+    return _mixed(_mixed(_mixed(one ^ first) + second) ^ _mixed(_mixed(other ^ third) + last))
+
+
 def _records(part: pl.DataFrame, names: Sequence[str]) -> list[Words]:
     found = [np.zeros(part.height, dtype=np.uint64) for _ in _LANES]
     for series, name in zip(part, names, strict=True):

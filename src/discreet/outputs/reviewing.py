@@ -7,16 +7,12 @@ this server is refused. Nothing is loaded from elsewhere. Decisions go to a hash
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import hashlib
 import hmac
-import json
-import os
 import secrets
 import threading
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,10 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from discreet.core.errors import DiscreetError, InputError, ParameterError
-from discreet.core.files.atomic import explained
-from discreet.core.files.journals import append_line
-from discreet.core.files.locks import alone
-from discreet.core.files.untrusted import parsed_json
+from discreet.core.files.journals import add_link, alone_with, check_chain, read_chain
 from discreet.outputs.package import Package
 
 _HOST = "127.0.0.1"
@@ -271,16 +264,11 @@ def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-# The register has one line of JSON a decision, with the hash of the line before it, so that a line that is changed,
-# taken out or put in breaks the chain from there on. A hash chain shows tampering to whoever kept a later hash; whoever
-# may write the whole file could write a new chain. With a key (in the environment, never in a file of the package) the
-# hashes are keyed, and only those who hold it can write a line that verifies.
+# Decisions go to a register, one line of JSON each, whose lines follow each other in a chain.
 
 
 DECISIONS = ("accept", "reject", "ask")
-KEY_VARIABLE = "DISCREET_REGISTER_KEY"
 REGISTER_ENDING = ".decisions.jsonl"
-_START = "0" * 64
 
 
 def append_decision(
@@ -334,25 +322,18 @@ def append_decision(
         known["status"] = stated
     if not note.strip():
         _require_reason(decision, known.get("status"))
-    with _alone(file):
+    with alone_with(file):
         before = read_decisions(file)
         verify_register(file)
         moment = now or datetime.datetime.now(datetime.UTC)
-        entry = {
-            "number": len(before) + 1,
+        told = {
             "time": moment.isoformat(timespec="seconds"),
             "output": output,
             "decision": decision,
             "checker": checker.strip(),
             "note": note.strip(),
-            **known,
-            "before": before[-1]["hash"] if before else _START,
-            "keyed": _key() is not None,
         }
-        entry["hash"] = _hash(entry)
-        # One write of one line at the end: a crash leaves the earlier lines as they were.
-        append_line(file, json.dumps(entry, ensure_ascii=False, sort_keys=True))
-        return entry
+        return add_link(file, before, told | known)
 
 
 def _require_reason(decision: str, status: object) -> None:
@@ -377,30 +358,9 @@ def _status_beside(register: Path, output: str) -> str | None:
     return str(Package.load(package)[output]["status"])
 
 
-@contextlib.contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Hold the register for one writer: two lines with the same number would break the chain."""
-    with contextlib.ExitStack() as stack, explained(file.name, file.parent):
-        try:
-            stack.enter_context(alone(file))
-        except BlockingIOError as error:
-            raise InputError(str(error)) from None
-        yield
-
-
 def read_decisions(path: str | Path) -> list[dict[str, Any]]:
     """Read the register without verifying it; empty where there is none yet."""
-    file = Path(path)
-    if not file.exists():
-        return []
-    try:
-        # Only the line feed ends a line: a note may hold what Unicode counts as an end as well.
-        lines = [parsed_json(line) for line in file.read_bytes().split(b"\n") if line.strip()]
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"The register '{file.name}' cannot be read: a line is damaged.") from error
-    if not all(isinstance(line, dict) and "hash" in line and "before" in line for line in lines):
-        raise InputError(f"The register '{file.name}' has a line that is no decision.")
-    return lines
+    return read_chain(Path(path), what="decision")
 
 
 def verify_register(path: str | Path, *, last: str | None = None) -> int:
@@ -414,24 +374,9 @@ def verify_register(path: str | Path, *, last: str | None = None) -> int:
         The hash of the last decision, where somebody noted it: shows that lines were cut off at the end, which a chain
         alone cannot.
     """
-    before = _START
     entries = read_decisions(path)
-    for place, entry in enumerate(entries, start=1):
-        name = Path(path).name
-        if entry["before"] != before or entry.get("number") != place:
-            raise InputError(
-                f"The register '{name}' was tampered with: decision {place} does not follow the one before."
-            )
-        if entry.get("keyed") and _key() is None:
-            raise InputError(
-                f"The register '{name}' is keyed. Put its key into the environment variable {KEY_VARIABLE}."
-            )
-        if not hmac.compare_digest(
-            repr(entry["hash"]).encode("utf-8", "replace"), repr(_hash(entry)).encode()
-        ):
-            raise InputError(f"The register '{name}' was tampered with: decision {place} was changed.")
-        before = entry["hash"]
-    if last is not None and before != last:
+    check_chain(entries, Path(path).name, what="decision")
+    if last is not None and (not entries or entries[-1]["hash"] != last):
         raise InputError(f"The register '{Path(path).name}' does not end with the decision that was noted.")
     return len(entries)
 
@@ -439,15 +384,3 @@ def verify_register(path: str | Path, *, last: str | None = None) -> int:
 def latest(path: str | Path) -> dict[str, dict[str, Any]]:
     """Return the last decision on every output."""
     return {str(entry["output"]): entry for entry in read_decisions(path)}
-
-
-def _hash(entry: Mapping[str, Any]) -> str:
-    plain = {name: value for name, value in entry.items() if name != "hash"}
-    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8", "backslashreplace")
-    key = _key() if entry.get("keyed") else None
-    return hmac.new(key, text, hashlib.sha256).hexdigest() if key else hashlib.sha256(text).hexdigest()
-
-
-def _key() -> bytes | None:
-    value = os.environ.get(KEY_VARIABLE, "")
-    return value.encode("utf-8") if value else None

@@ -23,6 +23,7 @@ _ALIKE = 0.8  # two columns whose values overlap by so much are taken for one an
 _KNOWN = 0.98  # from this share of known labels on, a column is written as in the original
 _MOST_LEVELS = 200
 _MOST_VALUES = 1_500
+_MOST_RECORDS = 20_000
 _FEWEST_HITS = 8
 _FEW_HITS = 0.02
 _SHIFTS = 20
@@ -72,9 +73,19 @@ def undisguised(
     ["column 'town' was read in another spelling",
      "column 'salary' of the release was read as 'pay', scaled or shifted"]
     """
+    with np.errstate(all="ignore"):
+        yield from _undisguised(original, released, but)
+
+
+def _undisguised(original: pl.DataFrame, released: pl.DataFrame, but: str | None) -> Iterator[Undisguised]:
     same = [name for name in original.columns if name in released.columns and name != but]
     read = {name: found for name in same if (found := _read(original[name], released[name])) is not None}
-    read |= _exchanged(original, released, [name for name in same if name not in read])
+    rest = [name for name in same if name not in read]
+    read |= _exchanged(
+        original,
+        released,
+        [name for name in rest if _has_values(original[name]) and _has_values(released[name])],
+    )
     if read:
         frame = released.with_columns(values.alias(name) for name, (values, _) in read.items())
         yield Undisguised(frame, tuple(Disguise(name, name, how) for name, (_, how) in read.items()))
@@ -101,10 +112,13 @@ def unexplained(original: pl.DataFrame, released: pl.DataFrame) -> list[str]:
     return [
         name
         for name in extra
-        if released[name].drop_nulls().n_unique() > 1
-        and not any(
-            count < released.height and released.select(other, name).n_unique() == count
-            for other, count in known.items()
+        if not _has_values(released[name])
+        or (
+            released[name].drop_nulls().n_unique() > 1
+            and not any(
+                count < released.height and released.select(other, name).n_unique() == count
+                for other, count in known.items()
+            )
         )
     ]
 
@@ -127,12 +141,18 @@ def folded(values: pl.Series) -> pl.Series:
 
 
 def _is_measured(values: pl.Series) -> bool:
-    return values.dtype.is_numeric() or values.dtype.is_temporal()
+    return values.dtype.is_numeric() or values.dtype in (pl.Date, pl.Datetime)
+
+
+def _has_values(values: pl.Series) -> bool:
+    """Whether a column holds numbers, dates or texts, and not lists or bytes."""
+    odd = values.dtype.is_nested() or values.dtype in (pl.Binary, pl.Object, pl.Null)
+    return not odd and values.null_count() < len(values)
 
 
 def _read(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] | None:
     """Read a released column in the writing of the original; None where it is written so already, or cannot be."""
-    if ours.null_count() == len(ours) or theirs.null_count() == len(theirs):
+    if not (_has_values(ours) and _has_values(theirs)):
         return None
     return _read_numbers(ours, theirs) if _is_measured(ours) else _read_texts(ours, theirs)
 
@@ -163,7 +183,7 @@ def _lowered(values: pl.Series) -> pl.Series:
 def _numbers(values: pl.Series) -> pl.Series | None:
     """Read a column as numbers (days for dates); None where most of it is none."""
     plain = plain_text(values)
-    if plain.dtype.is_temporal():
+    if plain.dtype in (pl.Date, pl.Datetime):
         # Days, whether dates or times: a release may have cut the one to the other.
         return plain.cast(pl.Datetime("us"), strict=False).cast(pl.Int64).cast(pl.Float64) / 86_400e6
     if plain.dtype.is_numeric() or plain.dtype == pl.Boolean:
@@ -183,8 +203,12 @@ def _numbers(values: pl.Series) -> pl.Series | None:
     return read if len(read) - read.null_count() >= enough else None
 
 
+def _finite(values: pl.Series | None) -> pl.Series | None:
+    return None if values is None else values.set(~values.is_finite().fill_null(False), None)
+
+
 def _read_numbers(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] | None:
-    numbers, others = _numbers(ours), _numbers(theirs)
+    numbers, others = _finite(_numbers(ours)), _finite(_numbers(theirs))
     if numbers is None or others is None:
         return None
     a, b = (np.unique(side.drop_nulls().to_numpy()) for side in (numbers, others))
@@ -194,9 +218,8 @@ def _read_numbers(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] |
     hits = [_hits(a, (b - shift) / scale) for scale, shift in changes]
     best = int(np.argmax(hits))
     written = theirs.dtype.is_numeric() if ours.dtype.is_numeric() else theirs.dtype == ours.dtype
-    x, y = (side.drop_nulls().to_numpy() for side in (numbers, others))
+    x, y = (_some(side.drop_nulls().to_numpy()) for side in (numbers, others))
     apart = [_apart(x, (y - shift) / scale) for scale, shift in changes]
-    nearer = int(np.argmin(apart))
     far = apart[0]
     chance = max(hits[0], *(_hits(a, b - shift) for shift in _any_shifts(a, b)))
     exact = hits[best] > max(2 * chance + _FEWEST_HITS, _FEW_HITS * len(b))
@@ -211,7 +234,7 @@ def _read_numbers(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] |
         return _written(read, ours).rename(theirs.name), "scaled or shifted"
     if far > 1 - _ALIKE + sure and len(a) > 20:
         place = others.rank("average").to_numpy() / max(len(others) - others.null_count(), 1)
-        read = np.quantile(x, np.nan_to_num(np.clip(place, 0, 1)))
+        read = np.quantile(numbers.drop_nulls().to_numpy(), np.nan_to_num(np.clip(place, 0, 1)))
         return _written(np.where(np.isnan(place), np.nan, read), ours).rename(theirs.name), "by its ranks"
     return None if written else (_written(others.to_numpy(), ours).rename(theirs.name), "in another format")
 
@@ -219,7 +242,7 @@ def _read_numbers(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, str] |
 def _written(numbers: Floats, ours: pl.Series) -> pl.Series:
     """Write numbers as a column of the original has them."""
     made = pl.Series(numbers, dtype=pl.Float64).fill_nan(None)
-    if ours.dtype.is_temporal():
+    if ours.dtype in (pl.Date, pl.Datetime):
         return (made * 86_400e6).round().cast(pl.Int64).cast(pl.Datetime("us")).cast(ours.dtype, strict=False)
     return made
 
@@ -230,11 +253,10 @@ def _straight(ours: pl.Series, theirs: pl.Series) -> list[tuple[float, float]]:
     x, y = (np.quantile(side.drop_nulls().to_numpy(), at, method="nearest") for side in (ours, theirs))
     lines = []
     for down in (y, y[::-1]):
-        if np.ptp(x) > 0 and np.ptp(down) > 0:
-            scale, shift = np.polyfit(x, down, 1)
-            ends = (down[-1] - down[0]) / (x[-1] - x[0])
-            lines += [(float(scale), float(shift)), (float(ends), float(down[0] - ends * x[0]))]
-    return [(scale, shift) for scale, shift in lines if abs(scale) > 1e-12]
+        scale = float(((x - x.mean()) * (down - down.mean())).sum() / ((x - x.mean()) ** 2).sum())
+        ends = float((down[-1] - down[0]) / (x[-1] - x[0]))
+        lines += [(scale, float(down.mean() - scale * x.mean())), (ends, float(down[0] - ends * x[0]))]
+    return [(scale, shift) for scale, shift in lines if np.isfinite(scale + shift) and scale]
 
 
 def _changes(ours: Floats, theirs: Floats) -> list[tuple[float, float]]:
@@ -288,6 +310,11 @@ def _on_values(values: Floats, asked: Floats) -> Floats:
     hit[known] = _close(values, asked[known])
     read[hit] = _nearest(values, asked[hit])
     return read
+
+
+def _some(values: Floats) -> Floats:
+    """Take some values of a long column at even distances: enough to see how it is spread."""
+    return values[:: max(len(values) // _MOST_RECORDS, 1)]
 
 
 def _apart(ours: Floats, theirs: Floats) -> float:
@@ -368,6 +395,8 @@ def _under_other_names(
     for other in extra:
         for name in original.columns:
             ours, theirs = original[name], released[other]
+            if not (_has_values(ours) and _has_values(theirs)):
+                continue
             read = _read(ours, theirs)
             values, how = (theirs, "") if read is None else read
             alike = 0.0 if how == "by its ranks" else _overlap(ours, values)
@@ -386,7 +415,7 @@ def _overlap(ours: pl.Series, theirs: pl.Series) -> float:
         sides = [_numbers(side) for side in (ours, theirs)]
         if any(side is None or side.null_count() == len(side) for side in sides):
             return 0.0
-        x, y = (side.drop_nulls().to_numpy() for side in sides if side is not None)
+        x, y = (_some(side.drop_nulls().to_numpy()) for side in sides if side is not None)
         return 1 - _apart(x, y) if _close(np.unique(x), y).mean() >= _SAME else 0.0
     if _is_measured(theirs):
         return 0.0

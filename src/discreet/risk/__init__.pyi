@@ -12,6 +12,7 @@ from discreet.risk.individual_risk import individual as individual
 from discreet.risk.isolation import isolation as isolation
 from discreet.risk.k_anonymity import k_anonymity as k_anonymity
 from discreet.risk.k_anonymity import reidentification as reidentification
+from discreet.risk.knowable_uniques import knowable_uniques as knowable_uniques
 from discreet.risk.l_diversity import l_diversity as l_diversity
 from discreet.risk.linkage import linkage as linkage
 from discreet.risk.log_linear_risk import log_linear as log_linear

@@ -20,6 +20,7 @@ from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColum
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How common is one sensitive value within a group?",
     headline="commonest value, at most (alpha)",

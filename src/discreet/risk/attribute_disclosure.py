@@ -62,6 +62,7 @@ def _hundredth(value: object) -> float | None:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="What can be learned about one column from a synthetic file?",
     headline="of the people (DiSCO)",

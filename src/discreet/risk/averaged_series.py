@@ -92,6 +92,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     question="What do averaged curves give away about one contributor?",
     headline="of the averages give the largest away",

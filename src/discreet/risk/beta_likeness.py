@@ -21,6 +21,7 @@ from discreet.risk.equivalence_classes import EquivalenceClasses, SensitiveColum
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How much more confident can an intruder become about a sensitive value?",
     headline="largest gain (beta)",
@@ -127,6 +128,7 @@ def beta_likeness(
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How far does a group move the odds of a sensitive value?",
     headline="largest shift (delta)",

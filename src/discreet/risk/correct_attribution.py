@@ -137,6 +137,7 @@ def _surface(found: Measure) -> Iterator[charts.Chart]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How often can a sensitive value be guessed from the keys?",
     headline="of the guesses are right",

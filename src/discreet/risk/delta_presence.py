@@ -20,6 +20,7 @@ from discreet.risk.equivalence_classes import EquivalenceClasses, company_caveat
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people of the population share the rarest combination?",
     headline="smallest group in the population",
@@ -123,6 +124,7 @@ def k_map(
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Can an intruder tell that someone is in the file?",
     headline="highest chance of being in the file",

@@ -48,6 +48,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Which groups does the release say something true about as a whole?",
     headline="of what is told about groups is true",

@@ -30,6 +30,7 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
 
 
 @measure(
+    room="risk",
     title="Identifiability",
     headline="of the people have a released record nearer than anybody else",
     chapter="found",

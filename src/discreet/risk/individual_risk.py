@@ -58,6 +58,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     title="Individual risk",
     question="How likely is each person to be found in the population?",

@@ -146,6 +146,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How much better than a blind guess does the file single people out?",
     headline="times the blind guess, at most",

@@ -51,6 +51,7 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people share the rarest combination of keys?",
     headline="smallest group (k)",
@@ -62,8 +63,10 @@ def _recode_and_suppress(found: Measure, beside: Beside) -> Iterator[str]:
         SWEENEY_2002,
     ),
     figures={
-        "value": Figure(better="higher", summary=True, words={"change": "Records in the smallest group (k)"}),
-        "k": Figure(words={"scenarios": "Smallest group (k)"}),
+        "value": Figure(
+            better="higher", least=1, summary=True, words={"change": "Records in the smallest group (k)"}
+        ),
+        "k": Figure(better="higher", least=1, words={"scenarios": "Smallest group (k)"}),
         "single_household_classes": Figure("Groups that are one household only"),
         "single_household_records": Figure("Records in groups that are one household only"),
         "smallest_neighborhood": Figure("Smallest group, gaps of others counted"),
@@ -191,6 +194,7 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     title="Re-identification",
     headline="highest chance",

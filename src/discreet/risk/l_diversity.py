@@ -46,6 +46,7 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Can the sensitive value be read off once the group is known?",
     headline="fewest values in a group (l)",
@@ -58,7 +59,7 @@ def _merge_groups(found: Measure, beside: Beside) -> Iterator[str]:
         "doi:10.1145/1217299.1217302",
     ),
     figures={
-        "value": Figure(better="higher", words={"change": "Fewest sensitive values in a group (l)"}),
+        "value": Figure(better="higher", least=1, words={"change": "Fewest sensitive values in a group (l)"}),
         "l": Figure(
             "Different sensitive values in a group, at least (l)",
             words={"axis": "Different values (l)", "scenarios": "Sensitive values in a group (l)"},

@@ -94,6 +94,7 @@ def pictures_of_links(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     question="How many released records can be led back to their person?",
     headline="of the released records led back",

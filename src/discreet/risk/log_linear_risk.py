@@ -76,6 +76,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Dots]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     title="Log-linear risk",
     question="How many of those alone in the file are alone in the population?",

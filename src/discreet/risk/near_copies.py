@@ -67,6 +67,7 @@ def _weight(share: float | None, times: float) -> float:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     title="Copies of people",
     headline="of the people come back, beyond chance",
@@ -147,7 +148,7 @@ def _weight(share: float | None, times: float) -> float:
         "closer_high": Figure("Closer to the original than to the hold-out, at most"),
     },
     compare=OfPair(19, "risk", at_once=True, one_type=True, effort=2),
-    worst=OfWorst(7, _who_comes_back),
+    worst=OfWorst(7, _who_comes_back, looks_for="copies"),
     releases=OfReleases(
         9,
         {"copied_share": "Copies of people, beyond chance"},

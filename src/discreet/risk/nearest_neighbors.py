@@ -143,6 +143,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Lines]:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     title="Nearest neighbors",
     headline="distance to the closest original, median",

@@ -46,6 +46,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="whole-file",
     headline="outliers with exactly one match",
     chapter="found",

@@ -38,6 +38,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Can records be rebuilt from tables that overlap?",
     headline="of the records rebuilt",

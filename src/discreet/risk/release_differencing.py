@@ -56,6 +56,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Who becomes identifiable when two releases are compared?",
     headline="people become identifiable",

@@ -34,6 +34,10 @@ from discreet.risk.synthetic_pairs import Groups, PairedFiles, key_caveats, mean
 from discreet.risk.value_classes import coarsened, overlapping
 
 Which = Literal["original", "released"]
+PROVES_ABSENCE = (
+    "Which records were dropped depends on who is in the original: a record that is alone and has somebody's keys now "
+    "proves that they are not in it alone. A synthesis for a policy drops records by the synthetic file alone."
+)
 
 
 _UNIQUES = {
@@ -56,6 +60,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people alone in the original are alone in the release too?",
     headline="of the records are alone in both files",
@@ -212,7 +217,7 @@ def remove_replicated_uniques(
     rule: Literal["replicated", "matched"] = "replicated",
     precision: Annotated[Setting, Public()] = None,
 ) -> Release:
-    """Drop the released records that seem to be somebody.
+    """Drop the released records that seem to be somebody; this tells who is not in the original.
 
     Parameters
     ----------
@@ -242,9 +247,10 @@ def remove_replicated_uniques(
     When not to trust it
     --------------------
     Dropping records changes the release, most of all for rare groups, which lose most of their members: check
-    utility afterwards. Doing it for one set of keys does nothing for another. That records are missing can
-    itself be a hint to somebody who knows the method. It is no guarantee of any kind against what can be
-    learned about groups.
+    utility afterwards. Doing it for one set of keys does nothing for another. It proves absence: afterwards no
+    single record matches anybody who is alone in the original, while single records still match people who are not
+    in it. Whoever finds a single record with their own keys knows that they were not used. It is no guarantee of
+    any kind against what can be learned about groups.
 
     Examples
     --------
@@ -272,7 +278,7 @@ def remove_replicated_uniques(
             "precision": stated_precision(precision, grid_words(shared.grids)),
         },
         removed_records=len(gone),
-        notes=joint.notes,
+        notes=(*joint.notes, PROVES_ABSENCE),
         seconds=time.perf_counter() - started,
     )
     return Release(released.with_frame(frame), (step,))
@@ -336,6 +342,7 @@ def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -
 
 
 @measure(
+    room="risk",
     work="whole-file",
     question="How many released records stand out just as somebody of the original does?",
     headline="of those who stand out do so like a real person",

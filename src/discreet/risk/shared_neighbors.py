@@ -32,6 +32,7 @@ TRIED = (4, 5, 6, 7, 8)
 
 
 @measure(
+    room="risk",
     title="Shared neighbors",
     headline="of the released records sit alone with real people (SNI)",
     chapter="found",

@@ -31,6 +31,7 @@ _MOST_LEVELS = 100
 
 
 @measure(
+    room="risk",
     work="whole-file",
     question="How many places are as near to a released point as the right one?",
     headline="records that too few places hide",

@@ -52,6 +52,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Who stands out on few keys already, and which keys do it?",
     headline="of the records are alone on few keys",

@@ -70,6 +70,7 @@ def _interval(low: object, high: object) -> tuple[float, float] | None:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     title="Population risk",
     question="How likely is a match between the file and the population right?",
@@ -240,6 +241,7 @@ def population(
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How likely is a match right, counted in the population itself?",
     headline="chance that a match is right (B)",

@@ -44,6 +44,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="What can be learned about every column from a synthetic file?",
     headline="of the people, worst column (DiSCO)",

@@ -38,6 +38,7 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How much does knowing the group tell about the sensitive value?",
     headline="largest distance (t)",

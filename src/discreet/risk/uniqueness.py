@@ -40,6 +40,7 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="How many people are alone with their combination of keys?",
     headline="of the records are alone",
@@ -238,6 +239,7 @@ def _coarsen_first(found: Measure, beside: Beside) -> Iterator[str]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Which keys make people stand out?",
     headline="of the records no longer alone without one key",

@@ -45,6 +45,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Bars]:
 
 
 @measure(
+    room="risk",
     work="class-wise",
     question="Which few keys taken together are too rare?",
     headline="of the records have a rare combination",

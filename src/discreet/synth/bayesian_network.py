@@ -47,7 +47,7 @@ _NO_NOISE = "no noise was added (epsilon is 0)."
 )
 @dataclass(frozen=True)
 class BayesianNetwork(Synthesizer):
-    """Which records would a small network of dependences between columns bring forth?
+    """Which records does a small network of dependent columns draw?
 
     Columns are cut into bins. One after the other they are placed into a network, each with the few columns that say
     most about it (mutual information) as parents, and drawn from its counts given them (PrivBayes: Zhang et al. 2017;

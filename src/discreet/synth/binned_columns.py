@@ -21,7 +21,6 @@ from discreet import dp
 from discreet.core.arrays import Floats, Integers
 from discreet.core.declared_types import is_range
 from discreet.core.errors import ColumnError
-from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.parameters import distinct
 from discreet.core.roles import Columns
 from discreet.core.wording import type_name
@@ -158,11 +157,6 @@ class Attribute:
         # Strictly inside, so that rounding to whole numbers never leaves the bin.
         part = stream("within", self.name).random(len(bins)) * (1 - 2**-20) + 2**-21
         return self.decode(codes, low + part * (high - low))
-
-
-def replacing_one_record(epsilon: float, covers: str) -> DifferentialPrivacy:
-    """Claim that one record could be any other."""
-    return DifferentialPrivacy(epsilon, against="replacing one record", adjacency="replace", covers=covers)
 
 
 def levels_of(attributes: Sequence[Attribute]) -> dict[str, pl.Series | None]:

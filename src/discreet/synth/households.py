@@ -36,7 +36,7 @@ _LARGEST = 8
 )
 @dataclass(frozen=True)
 class Households(Synthesizer):
-    """Which households would a generator bring forth that knows only records?
+    """How can a generator that knows only records draw whole households?
 
     The numbers of households are never shown to a generator. With ``way="wide"`` every household is one record, with
     the columns of its first, second, third member side by side, and each size has a model of its own: size, membership,

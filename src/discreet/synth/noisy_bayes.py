@@ -17,6 +17,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, AtLeast, HoldsValues, Public
 from discreet.core.declared_types import in_type
 from discreet.core.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -24,7 +25,7 @@ from discreet.dp.costs import refuse_seeded
 from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import Range
 from discreet.microdata import Microdata, require_microdata
-from discreet.synth.binned_columns import pay_purely, replacing_one_record
+from discreet.synth.binned_columns import pay_purely
 from discreet.synth.column_forms import as_numbers, from_numbers, is_numeric
 from discreet.synth.private_histograms import declared_columns
 from discreet.synth.saved_models import stored
@@ -148,9 +149,11 @@ class NoisyBayes(Synthesizer):
             repaired=int(repaired),
             left_out=left_out,
         )
-        claim = replacing_one_record(
+        claim = DifferentialPrivacy(
             self.epsilon,
-            " for the models that were drawn, and so for any number of files drawn from them; the number of "
+            against="replacing one record",
+            adjacency="replace",
+            covers=" for the models that were drawn, and so for any number of files drawn from them; the number of "
             "records and the bounds count as public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)

@@ -15,6 +15,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import Above, AtLeast, HoldsValues, Public
 from discreet.core.declared_types import as_declared, in_type
 from discreet.core.errors import DiscreetWarning, ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -23,7 +24,7 @@ from discreet.dp.entropy import Stream
 from discreet.dp.sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth import pmse_model
-from discreet.synth.binned_columns import levels_of, pay_purely, replacing_one_record
+from discreet.synth.binned_columns import levels_of, pay_purely
 from discreet.synth.column_forms import listed
 from discreet.synth.pmse_model import FittedParameters
 from discreet.synth.private_histograms import declared_columns
@@ -240,9 +241,11 @@ class PMSEMechanism(Synthesizer):
             left_out=left_out,
         )
         fitted.diagnosis = diagnosis
-        claim = replacing_one_record(
+        claim = DifferentialPrivacy(
             self.epsilon,
-            " for the parameters, and so for any number of files drawn from them; the number of records, the "
+            against="replacing one record",
+            adjacency="replace",
+            covers=" for the parameters, and so for any number of files drawn from them; the number of records, the "
             "prior and the declared levels count as public",
         )
         return fitted.promise(None if why else claim, why, seeded=stream.seeded, ledger=ledger)

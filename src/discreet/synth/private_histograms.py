@@ -19,6 +19,7 @@ from discreet.core.arrays import Floats, Integers
 from discreet.core.constraints import AtLeast, Public
 from discreet.core.declared_types import all_declared, is_range
 from discreet.core.errors import ParameterError
+from discreet.core.guarantees import DifferentialPrivacy
 from discreet.core.method_cards import method
 from discreet.core.randomness import Seed
 from discreet.core.roles import Columns
@@ -133,9 +134,11 @@ class PerturbedHistogram(_Histogram):
             counts=np.maximum(noisy, 0).astype(np.float64),
             left_out=left_out,
         )
-        claim = binned_columns.replacing_one_record(
+        claim = DifferentialPrivacy(
             self.epsilon,
-            " for the noisy counts, and so for any number of files drawn from them; the number of records and "
+            against="replacing one record",
+            adjacency="replace",
+            covers=" for the noisy counts, and so for any number of files drawn from them; the number of records and "
             "the declared domain count as public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
@@ -217,9 +220,11 @@ class SmoothHistogram(_Histogram):
         fitted = FittedCells(
             empty_like(data, frame, levels_of(box.attributes)), rows, box=box, drawn=drawn, left_out=left_out
         )
-        claim = binned_columns.replacing_one_record(
+        claim = DifferentialPrivacy(
             self.epsilon,
-            f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
+            against="replacing one record",
+            adjacency="replace",
+            covers=f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
             "public",
         )
         return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)

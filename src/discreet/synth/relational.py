@@ -53,7 +53,7 @@ Strategy = Literal["relational", "joined", "separate"]
 @dataclass(frozen=True)
 @partial(typed_parameters, where=lambda _: "relational")
 class Relational:
-    """Which linked tables would the models behind these tables bring forth?
+    """Which linked tables do models of these tables draw?
 
     Parents are synthesized first, each with the number of its children in every table that hangs on it and with what
     they are like on the whole (means, commonest values), column by column (`Sequential`). Children follow, given all

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypedDict
 
@@ -67,7 +67,7 @@ def finish(
     remove_uniques
         Drop synthetic records that are alone with their keys and match one person of the original who is alone too;
         True takes the keys of the original, or name them. Where the original has the role ``household``, columns that
-        hold its number of members are counted anew.
+        hold its number of members are counted anew. It tells who was not in the original (see below).
     constraints
         Rules of the file (see `check_rules`); how often they are broken, against chance, is written into the log.
     seed
@@ -80,8 +80,10 @@ def finish(
 
     When not to trust it
     --------------------
-    It takes the most visible lookalikes out; it makes no file anonymous. Measure with `discreet.compare` or
-    `discreet.risk.disclosure` what is left.
+    ``remove_uniques`` proves who was not in the original: afterwards no single record matches a member who is alone,
+    while it still matches strangers. Where membership is to stay secret, leave it out; `discreet.synth` draws others by
+    a rule on the synthetic file alone where a policy asks for it. It makes no file anonymous. Measure with
+    `discreet.compare` or `discreet.risk.disclosure` what is left.
 
     Examples
     --------
@@ -395,6 +397,7 @@ def _renamed(data: Microdata, prefix: str, suffix: str) -> tuple[Microdata, Step
 
 # Which synthetic records look like one person of the original, and what is left of their households without them?
 _ROUNDS = 50
+_SINGLE = "Records were dropped that were alone with their keys in this file, whoever is in the original."
 
 
 def without_lookalikes(
@@ -405,16 +408,48 @@ def without_lookalikes(
 
     if original is None:
         raise ParameterError("remove_uniques compares with the original: give it as the second argument.")
-    began = time.perf_counter()
     chosen = None if keys is True else ([keys] if isinstance(keys, str) else list(keys))  # type: ignore[arg-type]
-    unit = original.roles.household
+    return _dropped(
+        data, original.roles.household, lambda held: remove_replicated_uniques(original, held, chosen)
+    )
+
+
+def without_single_records(
+    data: Microdata, keys: Sequence[str], household: str | None = None
+) -> tuple[Microdata, Step]:
+    """Drop the records that are alone with their keys in this file; households are counted anew.
+
+    Nobody's original decides it, so that a record that is left says nothing about who was in the original.
+
+    Examples
+    --------
+    >>> made = Microdata(pl.DataFrame({"age": [30, 31, 31, 40]}))
+    >>> without_single_records(made, ["age"])[0].frame["age"].to_list()
+    [31, 31]
+    """
+    return _dropped(data, household, lambda held: _without_single(held, keys))
+
+
+def _without_single(data: Microdata, keys: Sequence[str]) -> Release:
+    keep = engine.collect(data, list(keys)).select(pl.len().over(list(keys)) > 1).to_series()
+    step = Step(
+        "remove-single-records", {"keys": list(keys)}, removed_records=int((~keep).sum()), notes=(_SINGLE,)
+    )
+    return Release(data.with_frame(engine.rebuilt(data, {}, keep=keep)), (step,))
+
+
+def _dropped(
+    data: Microdata, unit: str | None, drop: Callable[[Microdata], Release]
+) -> tuple[Microdata, Step]:
+    """Drop records until none is left to drop, and count households anew each time."""
     if unit is None or unit not in data.schema:
-        release = remove_replicated_uniques(original, data, chosen)
+        release = drop(data)
         return release.data, release.log[0]
+    began = time.perf_counter()
     before = engine.overview(data, ()).rows
     counting = _counting(data, unit)
     for _ in range(_ROUNDS):
-        release = remove_replicated_uniques(original, data, chosen)
+        release = drop(data)
         data, gone = release.data, release.log[0].removed_records
         if gone and counting:
             # A household that lost a member says so, and its other members may be alone with their keys now.

@@ -26,6 +26,7 @@ from discreet.utility.table_codes import Released, as_numbers
 
 
 @measure(
+    room="utility",
     title="Rank correlations",
     headline="median change of a rank correlation (Kendall)",
     chapter="pairs",
@@ -112,6 +113,7 @@ def _of_named_columns(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="Slopes by group",
     question="Does a line through two columns rise as steeply in every group?",
     headline="mean change of a slope",
@@ -200,6 +202,7 @@ def _slopes(frame: pl.DataFrame, y: str, x: str, by: str | None) -> pl.DataFrame
 
 # Do the records lie in the same directions? Principal components of the original, and both files seen along them.
 @measure(
+    room="utility",
     title="Principal components",
     headline="mean distance along the main components (KS)",
     chapter="joint",
@@ -294,6 +297,7 @@ def shared_components(
 
 
 @measure(
+    room="utility",
     title="Propensity by table",
     headline="mean squared propensity difference, mean over tables",
     chapter="joint",

@@ -124,6 +124,7 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="Relations between columns",
     question="Are relations between two columns as strong as they were?",

@@ -32,6 +32,7 @@ _LEARNER: dict[str, Any] = {
 
 
 @measure(
+    room="utility",
     work="whole-file",
     chapter="joint",
     place=4,

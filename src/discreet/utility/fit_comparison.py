@@ -173,6 +173,7 @@ def _other_conclusions(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="Answers of models",
     question="Would an analyst of the release come to the same conclusions?",

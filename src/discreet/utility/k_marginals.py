@@ -35,6 +35,7 @@ def _by_group(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="k-marginal score",
     headline="of 1,000 points for small tables by group",
     chapter="joint",

@@ -37,6 +37,7 @@ _PLAIN = (
 
 
 @measure(
+    room="utility",
     title="Estimates of a known population",
     question="How near are estimated tables to the population?",
     headline="mean error of an estimated count",
@@ -153,6 +154,7 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="Households",
     headline="change of the number of households",
     chapter="specific",
@@ -350,6 +352,7 @@ _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @measure(
+    room="utility",
     title="Numbers of a known population",
     question="How near are the distributions of numbers to those of the population?",
     headline="largest gap between two weighted distributions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,9 +10,10 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.cards import Figure, OfPair, Shown, TwoFiles, measure
+from discreet.core.charts import rows_of
 from discreet.core.constraints import ColumnName, ColumnNames, HoldsValues, Public, Share
 from discreet.core.errors import ColumnError, need_known
-from discreet.core.findings import OfReleases, OfSynthesis
+from discreet.core.findings import Beside, Finding, OfReleases, OfSynthesis, OfWorst
 from discreet.core.results import Measure
 from discreet.core.wording import percent
 from discreet.hierarchy import Hierarchy
@@ -33,7 +34,26 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     return {"columns": list(pair.wanted), "ids": pair.ids, "aligned": None if pair.ids else pair.linked}
 
 
+_WORTH_SAYING = 0.1
+
+
+def _what_was_lost(found: Measure, beside: Beside) -> Iterator[Finding]:
+    """Name the columns that are told less precisely, which their shares do not show."""
+    moved = {
+        row["column"]: row["distance"] or 0.0 for row in rows_of(beside.measures.get("margins"), "variables")
+    }
+    for row in rows_of(found, "variables"):
+        lost = row.get("loss") or 0.0
+        if lost >= _WORTH_SAYING > moved.get(row["column"], 0.0):
+            yield Finding(
+                "information lost",
+                lost / _WORTH_SAYING,
+                f"'{row['column']}' has lost {percent(lost)} of its information: it is less precise than it was.",
+            )
+
+
 @measure(
+    room="utility",
     work="whole-file",
     question="How much less do the columns say than before?",
     headline="of the information is lost",
@@ -99,6 +119,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
         settings=_in_a_comparison,
         any_size=True,
     ),
+    worst=OfWorst(24, _what_was_lost, nothing_differs=lambda found: found.value == 0),
     pictures=pictures_of_loss,
     releases=OfReleases(1, {"loss": "Information lost"}),
     synthesis=OfSynthesis(would_give="the columns would have to be coarser beforehand, or the limit wider"),

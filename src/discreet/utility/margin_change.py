@@ -100,6 +100,7 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
 
 
 @measure(
+    room="utility",
     work="class-wise",
     title="Columns by themselves",
     question="Does each column, by itself, have the shares and quantiles it had?",
@@ -152,7 +153,12 @@ def _columns_by_distance(found: Measure, beside: Beside) -> Iterator[dict[str, A
     ),
     compare=OfPair(2, "utility", at_once=True),
     study=OfStudy(4),
-    worst=OfWorst(1, _what_moved, {"variables": _columns_by_distance}),
+    worst=OfWorst(
+        1,
+        _what_moved,
+        {"variables": _columns_by_distance},
+        nothing_differs=lambda found: found.value == 0,
+    ),
     pictures=pictures_of_margins,
     releases=OfReleases(
         2,

@@ -42,6 +42,7 @@ def _importance_pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="Trees of a target",
     question="Does a tree grown on the release separate real groups as well?",
@@ -170,6 +171,7 @@ def gini_change(
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="Importance of features",
     question="Does a model rely on the same features?",

@@ -153,6 +153,7 @@ def _scores(found: Measure) -> Iterator[Lines]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     name="pmse_logit",
     title="Propensity by columns alone (pMSE)",
@@ -166,6 +167,7 @@ def _scores(found: Measure) -> Iterator[Lines]:
     pictures=_pictures,
 )
 @measure(
+    room="utility",
     work="whole-file",
     title="Propensity (pMSE)",
     question="Can a tree tell released records from real ones?",

@@ -199,6 +199,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="New records",
     question="How many released records match no real one?",
@@ -222,7 +223,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     },
     compare=OfPair(20, "risk", one_type=True, effort=2, any_size=True),
     study=OfStudy(9),
-    worst=OfWorst(6, _who_comes_back),
+    worst=OfWorst(6, _who_comes_back, looks_for="copies"),
     releases=OfReleases(11, {"new_share_exact": "New records"}),
     synthesis=OfSynthesis(by_donors=True),
     of_release=OfReleaseStudy(7, shapes=("file",)),

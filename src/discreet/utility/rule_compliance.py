@@ -60,6 +60,7 @@ def _of_conditions(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="Rules learned",
     headline="of the way from chance to full compliance, worst rule",
     chapter="specific",
@@ -167,6 +168,7 @@ def _of_all_rules(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     title="Inconsistent records",
     headline="records break a rule",
     chapter="joint",
@@ -251,6 +253,7 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 
 @measure(
+    room="utility",
     title="Links between tables",
     headline="largest change of the number of children per parent",
     chapter="joint",

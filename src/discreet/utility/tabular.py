@@ -148,6 +148,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 @measure(
+    room="utility",
     work="class-wise",
     title="Tables",
     question="Do tables of one and two columns say what they said?",

@@ -38,6 +38,7 @@ def _where_people_are_left(facts: ReleaseFacts) -> dict[str, Any] | None:
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="Training on the release",
     question="Does a model trained on the release predict real people as well?",

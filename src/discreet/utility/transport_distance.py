@@ -24,6 +24,7 @@ Cost = Literal["sqeuclidean", "euclidean"]
 
 
 @measure(
+    room="utility",
     work="whole-file",
     title="Distance of whole records",
     question="How far would whole records have to be moved?",

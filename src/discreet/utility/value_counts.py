@@ -23,6 +23,7 @@ from discreet.utility.table_codes import Coding, Released
 
 
 @measure(
+    room="utility",
     title="Errors of counts",
     headline="median error of a count (people or percent, the smaller)",
     chapter="margins",
@@ -126,6 +127,7 @@ _RARE = 0.001
 
 
 @measure(
+    room="utility",
     title="Coverage of categories",
     headline="of the rare categories are there",
     chapter="margins",

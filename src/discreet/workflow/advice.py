@@ -19,17 +19,23 @@ from discreet.core.arrays import Integers
 from discreet.core.cards import Card, card_of
 from discreet.core.findings import Beside
 from discreet.core.results import Scenario
+from discreet.core.usual_names import meaning_of
 from discreet.core.verdicts import Verdict
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.workflow.coding_ladders import Ladder, Rung, ladder_of
-from discreet.workflow.usual_names import meaning_of
+from discreet.workflow.inspection import unnamed_person
 from discreet.workflow.usual_treatments import BAND, CUT, as_entries, coding_steps, without_identifiers
 
 
 def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list[str]:
     """List the steps that would help most, the most useful first; the last ones are commands to copy."""
     steps = []
+    if (person := unnamed_person(data)) is not None:
+        steps.append(
+            f"Say whose the records are: {person!r} seems to number people, and repeats. Name it as the person "
+            f"(person={person!r}, --person {person}), else people with several records hide among themselves."
+        )
     if data.roles.identifiers:
         names = ", ".join(f"'{name}'" for name in data.roles.identifiers)
         steps.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -15,14 +15,14 @@ from discreet.engine import MOST_CELLS
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
-from discreet.utility.linked_files import same_cells
-from discreet.workflow.band_labels import (
-    banded_alike,
-    cut_alike,
+from discreet.pairs.coarser_labels import (
+    coarser_alike,
     recoded_alike,
+    recoded_like,
     regrouped_alike,
     with_new_labels,
 )
+from discreet.utility.linked_files import same_cells
 from discreet.workflow.comparison_results import Alignment
 from discreet.workflow.inspection import inspect
 
@@ -38,7 +38,8 @@ class AlignedFiles:
     coarser labels of the release where each value became one label, so that labels meet their like. ``told`` also has
     the labels of the record itself where one value became several labels (groups of records with ranges of their own):
     what an intruder finds who knows into which group a person was put. ``unread`` are columns with labels of which
-    nobody can tell from the files which values they stand for.
+    nobody can tell from the files which values they stand for. ``coarse_holdout`` is the holdout as coarse as
+    ``recoded``.
     """
 
     original: Microdata
@@ -50,6 +51,7 @@ class AlignedFiles:
     recoded: Microdata | None = None
     told: Microdata | None = None
     unread: tuple[str, ...] = ()
+    coarse_holdout: Microdata | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,10 +97,8 @@ def align(
     recoded = (
         recoded_alike(ours, labels, held, converted) if labels is not None and linked and ids is None else {}
     )
-    recoded |= banded_alike(
-        original, copies[0], [name for name in held if name in mixed and name not in recoded], converted
-    )
-    recoded |= cut_alike(ours, copies[0], [name for name in held if name not in recoded], converted)
+    shown = engine.collect(copies[0], held)
+    recoded |= coarser_alike(ours, shown, [name for name in held if name not in recoded], converted)
     new = with_new_labels(ours, copies, [name for name in held if name not in recoded])
     recoded |= {} if labels is None else recoded_alike(ours, labels, new, converted)
     coarse = [name for name in new if name not in recoded and name in original.roles.keys]
@@ -133,6 +133,7 @@ def align(
         seen,
         told,
         unread,
+        _recoded_too(original, holdout, recoded),
     )
 
 
@@ -141,6 +142,17 @@ def _as_seen(original: Microdata, labels: dict[str, pl.Series]) -> Microdata:
     seen = original.with_frame(engine.rebuilt(original, labels), same_records=True)
     seen.memory["as_it_was"] = original
     return seen
+
+
+def _recoded_too(
+    original: Microdata, holdout: Microdata | None, recoded: Mapping[str, pl.Series]
+) -> Microdata | None:
+    """Make the holdout as coarse as the original was made."""
+    if holdout is None or not recoded:
+        return holdout
+    ours, theirs = (engine.collect(file, list(recoded)) for file in (original, holdout))
+    made = {name: recoded_like(ours[name], after, theirs[name]) for name, after in recoded.items()}
+    return holdout.with_frame(engine.rebuilt(holdout, made), same_records=True)
 
 
 def columns_that_count(original: Microdata, released: Microdata) -> tuple[tuple[str, ...], tuple[str, ...]]:

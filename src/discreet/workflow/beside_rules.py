@@ -20,10 +20,12 @@ from discreet.core.verdicts import Check, Unjudged
 from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
+from discreet.workflow.inspection import unnamed_person
 from discreet.workflow.pair_questions import PairCase
 from discreet.workflow.questions import Case
 
 NEW_COLUMNS = "new_columns"
+PERSON = "person"
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 _FEW = 30
 _IN_ORDER = 0.8
@@ -34,7 +36,11 @@ def beside_rules(
     policy: Policy, alone: Mapping[str, Case | str], pair: PairCase | str | None, original: Microdata | None
 ) -> list[Check | Unjudged]:
     """Look at what no rule speaks of; the parameters are those of `held_against`."""
-    found: list[Check | Unjudged] = [*_names_of_people(alone, original), *_unknown_columns(policy, pair)]
+    found: list[Check | Unjudged] = [
+        *_whose_records(alone, original),
+        *_names_of_people(alone, original),
+        *_unknown_columns(policy, pair),
+    ]
     as_is = [case.data for case in alone.values() if isinstance(case, Case)]
     if isinstance(pair, PairCase) and pair.whole is None and _is_about_finding(policy):
         for place in range(len(pair.files.copies)):
@@ -158,13 +164,15 @@ def _index(released: Microdata) -> Iterator[Check]:
 
 
 def _labels(original: Microdata, released: Microdata) -> Iterator[Check]:
-    """Refuse categories that no released record has and that few people of the original have."""
+    """Refuse categories and labelled codes that no released record has and that few people of the original have."""
     told = []
     for name, dtype in released.schema.items():
-        if not isinstance(dtype, nw.Enum) or name not in original.schema:
+        codes = {str(code) for code in released.metadata.value_labels.get(name, ())}
+        listed = codes | set(dtype.categories if isinstance(dtype, nw.Enum) else ())
+        if not listed or name not in original.schema:
             continue
         held = engine.collect(released, [name])[name]
-        unused = set(dtype.categories) - set(as_text(plain_text(held)).drop_nulls().to_list())
+        unused = listed - set(as_text(plain_text(held)).drop_nulls().to_list())
         counted = as_text(plain_text(engine.collect(original, [name])[name])).rename("v").value_counts()
         rare = counted.filter((pl.col("count") < _RARE) & pl.col("v").is_in(sorted(unused)))
         told += [name] * bool(rare.height)
@@ -175,6 +183,29 @@ def _labels(original: Microdata, released: Microdata) -> Iterator[Check]:
             f"{_RARE} people have",
             len(told),
         )
+
+
+def _whose_records(alone: Mapping[str, Case | str], original: Microdata | None) -> list[Unjudged]:
+    """Leave a verdict open where people seem to have several records, and no role says so: rules count records then."""
+    files = [
+        *([] if original is None else [original]),
+        *(c.data for c in alone.values() if isinstance(c, Case)),
+    ]
+    for data in files:
+        name = unnamed_person(data)
+        if name is not None:
+            return [
+                Unjudged(
+                    PERSON,
+                    "named where people have several records",
+                    f"to know whether {name!r} says whose the records are: it seems to number people, and repeats, "
+                    "while rules count records",
+                    f"name it (person={name!r}, --person), give it another role, or let a person deny it (accept=…, "
+                    "--accept)",
+                    "rules",
+                )
+            ]
+    return []
 
 
 def _unknown_columns(policy: Policy, pair: PairCase | str | None) -> list[Unjudged]:

@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats, Integers
+from discreet.core.usual_names import meaning_of
 from discreet.core.wording import percent
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.hierarchy import Hierarchy
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.usual_names import meaning_of
 from discreet.workflow.usual_treatments import (
     BAND,
     CUT,

@@ -22,7 +22,7 @@ from discreet.policy import MAIN, Policy
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
 from discreet.workflow.comparison_results import ComparedRelease, Comparison, worst_of
-from discreet.workflow.pair_questions import PairCase, PairQuestion, by_name, chosen
+from discreet.workflow.pair_questions import PairCase, PairQuestion, as_ruled, by_name, chosen
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.policy_judgment import cases_of, check_policy, held_against
 
@@ -157,6 +157,9 @@ def compare(
     if rules:
         check_policy(rules)
     needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
+    if held is None:
+        # Without strangers their rules are open; whoever wants to see the attacks all the same asks for them.
+        needed = [name for name in needed if not by_name()[name].needs.judged_by_holdout]
     questions = chosen(measures, needed, rules.parameters if rules else {}, attacks=attacks)
     if models is not None and not any(question.wants("formula") for question, *_ in questions):
         questions += chosen([name for name, one in by_name().items() if one.wants("formula")], (), {})
@@ -178,6 +181,8 @@ def compare(
     cases = {
         name: pair_of(original, copies, held, columns=wanted, **settled) for name, copies in releases.items()
     }
+    if rules:
+        cases = {name: as_ruled(case, rules.comparison) for name, case in cases.items()}
     work = [(name, item) for name in cases for item in questions]
     found: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}

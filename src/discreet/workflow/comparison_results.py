@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.cards import Card, card_of
+from discreet.core.cards import Card, all_cards, card_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, MapAxis, Side
 from discreet.core.results import Measure
@@ -386,7 +386,9 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
     beside = Beside(measures, alignment.linked, show_values)
     found = findings_of(beside)
     lost, given_away = found["utility"], found["risk"]
-    costs = _ranked(lost) if lost else [_nothing(beside, clear=not given_away)]
+    costs = (
+        _ranked(lost) if lost else [_nothing(beside, clear=not given_away, whole=not alignment.only_original)]
+    )
     if alignment.only_original:
         count = len(alignment.only_original)
         columns = f"column '{alignment.only_original[0]}'" if count == 1 else f"{count} columns"
@@ -423,16 +425,31 @@ def _ranked(findings: Iterable[Finding]) -> list[str]:
     return [found.sentence for found in sorted(findings, key=lambda found: -found.weight)]
 
 
-def _nothing(beside: Beside, *, clear: bool) -> str:
+def _nothing(beside: Beside, *, clear: bool, whole: bool) -> str:
+    """Say that nothing was found, of what was asked; and what was not asked."""
     if not beside.measures:
         return "Nothing could be measured; see what was left out."
-    if any(
-        card.worst and card.worst.nothing_differs and card.worst.nothing_differs(beside.measures[card.name])
-        for card in _asked(beside)
-    ):
-        return "No column, no table and no relation differs: the release says what the original says."
-    agrees = "no column, table or relation of those compared is far from the original."
-    return f"Nothing stands out: {agrees}" if clear else f"{agrees[0].upper()}{agrees[1:]}"
+    asked = _asked(beside)
+    same = [card.worst.nothing_differs for card in all_cards(asked="compare") if card.worst]
+    answers = [
+        card.worst.nothing_differs(beside.measures[card.name])
+        for card in asked
+        if card.worst and card.worst.nothing_differs
+    ]
+    if whole and all(answers) and len(answers) == sum(one is not None for one in same):
+        return "In every column and every table that was compared the release says what the original says."
+    agrees = "no column, table or relation of those compared is far from the original"
+    looked_for = {card.worst.looks_for for card in asked if card.worst}
+    missing = " and ".join(said for what, said in _NOT_ASKED.items() if what not in looked_for)
+    if missing:
+        return f"{agrees[0].upper()}{agrees[1:]}; {missing}."
+    return f"Nothing stands out: {agrees}." if clear else f"{agrees[0].upper()}{agrees[1:]}."
+
+
+_NOT_ASKED = {
+    "copies": "copies of people were not looked for",
+    "attacks": "no attack was tried (attacks=True, --attacks, with people who were not used)",
+}
 
 
 def _tables(beside: Beside) -> dict[str, tuple[Mapping[str, Any], ...]]:

@@ -18,12 +18,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.roles import ROLES, Roles
+from discreet.core.usual_names import is_numbered, is_weight_of_homes, numbers_people
 from discreet.core.values import jsonable
 from discreet.core.wording import percent
 from discreet.io.sidecar import save_text, toml_value
 from discreet.microdata import Microdata
-from discreet.workflow.role_rules import Column, Proposal, propose
-from discreet.workflow.usual_names import is_weight_of_homes
+from discreet.workflow.role_rules import Column, Proposal, may_repeat_people, propose
 
 _MANY_COLUMNS = 200
 _FEW_ROWS = 1_000
@@ -31,7 +31,7 @@ _SAMPLE = 5_000
 _MOST_LOOKED_AT = 100_000
 _OFTEN = 20  # a key with so many records a value, or more, tells another column by no accident
 _VARIED = 0.1
-_ONE_ONLY = ("weight", "household", "psu")
+_ONE_ONLY = ("weight", "household", "psu", "person")
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,32 @@ def _roles(proposals: Mapping[str, Proposal], given: Roles) -> Roles:
     for name, proposal in proposals.items():
         if proposal.role and name not in found[proposal.role]:
             found[proposal.role].append(name)
+    # Who the records belong to must be known, and must not be read in a release.
+    found["identifiers"] += [
+        name for name in found["person"] if name not in given.columns() and name not in found["identifiers"]
+    ]
     return Roles.of(**found)
+
+
+def unnamed_person(data: Microdata) -> str | None:
+    """Name the column by which some people seem to have several records, where no role says whose they are.
+
+    A column with any other role than that of an identifier was decided about.
+    """
+    if engine.counted_role(data) is not None:
+        return None
+    decided = set(data.roles.columns()) - set(data.roles.identifiers)
+    names = [
+        name for name in data.columns if name not in decided and (is_numbered(name) or numbers_people(name))
+    ]
+    for name in names:
+        if not (data.schema[name].is_integer() or data.schema[name] in (nw.String, nw.Categorical, nw.Enum)):
+            continue
+        counted = engine.overview(data, [name])
+        values = counted.rows - counted.missing[name]
+        if may_repeat_people(name, values, len(engine.distinct_values(data, name).drop_nulls())):
+            return name
+    return None
 
 
 def _key_distinction(data: Microdata, roles: Roles, counted: list[Column]) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet import engine
-from discreet.core.cards import Card, OfPair, all_cards
+from discreet.core.cards import Card, OfPair, all_cards, card_of
 from discreet.core.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
 from discreet.core.requests import FileRole, Request, check_settings
@@ -19,9 +19,10 @@ from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
+from discreet.policy import Rule
 from discreet.utility.sampled_measures import with_interval, without_tenth
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.questions import HOLDOUT, LABELS, MODEL, TARGET, Lack
+from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, LABELS, MODEL, TARGET, Lack
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class PairCase:
     """The same files with the release in the writing of the original, where it is written otherwise."""
     unexplained: tuple[str, ...] = ()
     """Columns that only the release has and of which nobody can say what they hold."""
+    jointly: int = 1
+    """Over how many attacks together what is sure must hold."""
 
     def a_sample_of(self, files: AlignedFiles, sampled_only: tuple[str, ...]) -> PairCase:
         """Say of which files this is a sample."""
@@ -222,7 +225,7 @@ class PairQuestion:
         if self.wants("target", parameters):
             return TARGET
         if self.needs.judged_by_holdout and case.files.holdout is None:
-            return HOLDOUT
+            return HOLDOUT_OR_MODEL if self.needs.without == "cross-fit" else HOLDOUT
         if self.unread(case):
             return LABELS
         return None
@@ -279,7 +282,8 @@ class PairQuestion:
         """Give the files in the form in which the measure sees them, and say which columns that leaves out."""
         seen = case.files.told if self.needs.keys and case.files.told is not None else case.files.recoded
         if seen is not None and not self.needs.as_it_was:
-            case = replace(case, files=replace(case.files, original=seen))
+            holdout = case.files.coarse_holdout or case.files.holdout
+            case = replace(case, files=replace(case.files, original=seen, holdout=holdout))
         return case.of_one_type() if self.needs.one_type else (case, None)
 
     def _request(self, case: PairCase, parameters: Mapping[str, Any]) -> Request:
@@ -298,6 +302,7 @@ class PairQuestion:
             "missing": case.missing if case.missing != "wildcard" else None,
             "precision": case.precision,
             "seed": case.seed,
+            "jointly": case.jointly,
             "progress": False,
         }
         usual = self.needs.settings(case) if self.needs.settings else {}
@@ -341,6 +346,14 @@ class PairQuestion:
             f"Left out here, because their values cannot be brought to one form where the data is: {listed}."
         )
         return replace(found, caveats=[said, *found.caveats])
+
+
+def as_ruled(case: PairCase, rules: Sequence[Rule]) -> PairCase:
+    """Let what attacks show be sure over all attack rules of a policy, and over all copies."""
+    attacks = {rule.measure for rule in rules if (card := card_of(rule.measure)) and card.room == "attack"}
+    jointly = max(len(attacks), 1) * len(case.files.copies)
+    readings = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
+    return replace(case, jointly=jointly, readings=readings)
 
 
 def by_name() -> dict[str, PairQuestion]:

@@ -22,9 +22,9 @@ from discreet.engine.frames import has_row_order
 from discreet.engine.precision import Setting
 from discreet.engine.resolved_roles import unit_numbers
 from discreet.microdata import Microdata
+from discreet.pairs.coarser_labels import cut_to, in_bands, length_of_cut
 from discreet.pairs.disguises import undisguised, unexplained
 from discreet.workflow.aligning import AlignedFiles, agrees_by_row, align, in_memory
-from discreet.workflow.band_labels import cut_to, in_bands, length_of_cut
 from discreet.workflow.pair_questions import PairCase, Reading
 
 

@@ -33,7 +33,8 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
-from discreet.workflow.beside_rules import NEW_COLUMNS, beside_rules
+from discreet.workflow.beside_rules import NEW_COLUMNS, PERSON, beside_rules
+from discreet.workflow.earlier_releases import EARLIER, with_earlier
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
@@ -56,7 +57,9 @@ def judge(
     stop_at_failure: bool = False,
     measured: Mapping[str, Scenario] | None = None,
     labels: pl.DataFrame | None = None,
+    crossed: Mapping[str, Measure] | None = None,
     accept: Sequence[Acceptance] = (),
+    previous: Mapping[str, Microdata] | None = None,
     seed: Seed = None,
 ) -> Verdict:
     """Does this release meet the policy?
@@ -91,8 +94,13 @@ def judge(
     labels
         The released values of each original record, one row a record of the original, where whoever made the release
         still knows them: they say which values a label stands for in a release whose records were removed or reordered.
+    crossed
+        What whoever made the release found by cross-fitting, for rules that need people who were not used; asked only
+        where there is no holdout.
     accept
         Open rules that a named person takes responsibility for; what failed cannot be accepted.
+    previous
+        Earlier releases of the same people, by name: what they and this one say together is judged too.
 
     Returns
     -------
@@ -126,15 +134,21 @@ def judge(
     alone = cases_of(
         copies, population=population, population_size=population_size, missing=missing, seed=seed
     )
-    return held_against(
+    verdict = held_against(
         rules,
         alone,
         pair,
         original=original,
         measured=measured,
+        crossed=crossed,
         stop_at_failure=stop_at_failure,
         accept=accept,
     )
+    for copy in copies if previous else ():
+        known = (original or copy).roles.keys
+        held = with_earlier(verdict, copy, previous or {}, policy=rules, keys=known, accept=accept)
+        verdict = held or verdict
+    return verdict
 
 
 def held_against(
@@ -145,6 +159,7 @@ def held_against(
     original: Microdata | None = None,
     measured: Mapping[str, Scenario] | None = None,
     measured_pair: Scenario | None = None,
+    crossed: Mapping[str, Measure] | None = None,
     stop_at_failure: bool = False,
     accept: Sequence[Acceptance] = (),
 ) -> Verdict:
@@ -162,13 +177,17 @@ def held_against(
         The file before, where there is one: it tells names of people from pseudonyms.
     measured, measured_pair
         What a door has measured with the parameters of the policy, so that it is not measured again.
+    crossed
+        What cross-fitting found, for rules that need a holdout where there is none.
     stop_at_failure
         Judge the quick rules first and stop at the first that does not hold.
     accept
         Open rules that a person accepts.
     """
     _check_acceptances(policy, accept)
-    bench = _Bench(policy, alone, pair, measured or {}, measured_pair)
+    if isinstance(pair, PairCase):
+        pair = pair_questions.as_ruled(pair, policy.comparison)
+    bench = _Bench(policy, alone, pair, measured or {}, measured_pair, crossed or {})
     rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
     found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
     failed = False
@@ -178,9 +197,9 @@ def held_against(
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
     beside = beside_rules(policy, alone, pair, original)
     in_order = [
-        *(one for one in beside if isinstance(one, Check)),
+        *(one for one in beside if isinstance(one, Check) or one.rule == PERSON),
         *(one for named in rules for one in found[named]),
-        *(one for one in beside if isinstance(one, Unjudged)),
+        *(one for one in beside if isinstance(one, Unjudged) and one.rule != PERSON),
     ]
     verdict = Verdict(
         policy.name,
@@ -192,7 +211,7 @@ def held_against(
 
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS]
+    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS, PERSON, EARLIER]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
@@ -207,6 +226,7 @@ class _Bench:
     pair: PairCase | str | None
     measured: Mapping[str, Scenario]
     measured_pair: Scenario | None
+    crossed: Mapping[str, Measure] = field(default_factory=dict)
     _answers: dict[tuple[str, str], Measure | str] = field(default_factory=dict)
 
     def judged(self, table: str, rule: Rule) -> Iterator[Check | Unjudged]:
@@ -235,12 +255,14 @@ class _Bench:
         lacking = question.input_lacking(pair, settings) if isinstance(pair, PairCase) else None
         if not lacking and question.side == "risk" and isinstance(pair, PairCase):
             lacking = WHOSE if any(copy.lost_roles for copy in pair.files.copies) else None
+        if lacking and question.needs.judged_by_holdout and rule.measure in self.crossed:
+            found = {rule.measure: self.crossed[rule.measure]}
+            return rule.check(Scenario(MAIN, (), found, {}), table=table)
         if lacking:
             return _unjudged(rule, lacking, table)
         if isinstance(pair, PairCase) and len(pair.files.copies) > 1 and question.side == "risk":
-            return _worst(
-                [self._of_copy(rule, question, pair, place) for place in range(len(pair.files.copies))]
-            )
+            copies = range(len(pair.files.copies))
+            return _worst(rule, [self._of_copy(rule, question, pair, place) for place in copies])
         asked = self._scenario(
             table,
             rule.measure,
@@ -280,14 +302,14 @@ class _Bench:
         return answer_of(question, case, self.policy.parameters.get(measure, {}))
 
 
-def _worst(checks: Sequence[Check | Unjudged]) -> Check | Unjudged:
+def _worst(rule: Rule, checks: Sequence[Check | Unjudged]) -> Check | Unjudged:
     """Give the copy that decides: one that fails, else one that is open, else the one nearest to the limit."""
 
     def rank(one: Check | Unjudged) -> tuple[int, float]:
         if isinstance(one, Unjudged):
             return 1, 0.0
         actual = float(one.actual) if isinstance(one.actual, int | float) else math.inf
-        return (2 if one.passed else 0), (actual if one.limit.startswith("at least") else -actual)
+        return (2 if one.passed else 0), (-actual if rule.at_least is None else actual)
 
     return min(checks, key=rank)
 
@@ -334,6 +356,31 @@ def check_policy(policy: Policy) -> None:
     for rule in (*policy.rules, *policy.comparison):
         if fault := rule.fault:
             raise ParameterError(f"In policy '{policy.name}', rule '{rule.name}': {fault}")
+    for rule in policy.rules:
+        settings = policy.parameters.get(rule.measure, {})
+        if (
+            settings
+            and rule.measure in alone
+            and _holds_always(rule, repr(sorted(settings.items())), settings)
+        ):
+            raise ParameterError(
+                f"In policy '{policy.name}', rule '{rule.name}': with the settings under [parameters.{rule.measure}] "
+                "even a file in which everybody is alone keeps it. Change them."
+            )
+
+
+_HELD: dict[tuple[Rule, str], bool] = {}
+
+
+def _holds_always(rule: Rule, said: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a rule holds for a file in which every person is alone with their keys; ``said`` are its settings."""
+    if (rule, said) not in _HELD:
+        people = pl.DataFrame({"key": range(60), "secret": range(60)})
+        case = next(iter(intruder_cases(Microdata(people, keys="key", sensitive="secret")).values()))
+        answer = answer_of(questions.by_name()[rule.measure], case, settings)
+        found = None if isinstance(answer, str) else rule.check(Scenario(MAIN, (), {rule.measure: answer}))
+        _HELD[rule, said] = isinstance(found, Check) and bool(found.passed)
+    return _HELD[rule, said]
 
 
 def _copies(released: Any) -> list[Microdata]:

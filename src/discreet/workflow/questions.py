@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -215,6 +215,10 @@ HOLDOUT = Lack(
     "people who were not used to make the release",
     "give them to compare with holdout=…, --holdout",
     "discreet compare ORIGINAL RELEASE --policy POLICY --holdout OTHER_PEOPLE",
+)
+HOLDOUT_OR_MODEL = replace(
+    HOLDOUT,
+    way_out=f"{HOLDOUT.way_out}; where the file is made, discreet synthesize --policy judges it by cross-fitting",
 )
 LABELS = Lack(
     "to know which values its labels stand for",

@@ -12,20 +12,22 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from discreet.core.wording import percent
-from discreet.workflow.usual_names import (
+from discreet.core.usual_names import (
     is_half_of_a_place,
     is_numbered,
     is_replicate_weight,
     meaning_of,
+    numbers_people,
     structure_of,
     suggests_weight,
 )
+from discreet.core.wording import percent
 
 Confidence = Literal["sure", "likely", "please check"]
 
 _TOO_FEW = 20
 _NEARLY_UNIQUE = 0.98
+_SOME_REPEAT = 0.2
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def propose(column: Column, all_columns: tuple[str, ...]) -> Proposal:
     questions = (
         _empty,
         _structure,
+        _several_records,
         _looks_like_an_identifier,
         _named_as_an_identifier,
         _named_as_key_or_sensitive,
@@ -162,6 +165,36 @@ def _structure(column: Column, doubts: list[str]) -> Proposal | None:
         "location": "its name is that of a coordinate",
     }
     return Proposal(role, "likely", (words[role],))
+
+
+def may_repeat_people(name: str, values: int, distinct: int) -> bool:
+    """Whether a column seems to number people of whom some have several records.
+
+    Examples
+    --------
+    >>> [may_repeat_people(name, 1_000, 400) for name in ("patient_id", "caseNo", "postcode", "household_id", "age")]
+    [True, True, False, False, False]
+    >>> may_repeat_people("patient_id", 1_000, 1_000), may_repeat_people("school_no", 1_000, 30)
+    (False, False)
+    """
+    if not _TOO_FEW < distinct < _NEARLY_UNIQUE * values or structure_of(name):
+        return False
+    meaning = meaning_of(name)
+    bare = meaning is None or (meaning.role == "identifiers" and meaning.concept != "a name")
+    return numbers_people(name) or (bare and is_numbered(name) and distinct > _SOME_REPEAT * values)
+
+
+def _several_records(column: Column, doubts: list[str]) -> Proposal | None:
+    """Take a number of people as the person, where it repeats: then people are counted, not their records."""
+    countable = column.is_text or column.dtype.is_integer()
+    if not countable or not may_repeat_people(column.name, column.values, column.distinct):
+        return None
+    sure = "likely" if numbers_people(column.name) else "please check"
+    reason = (
+        f"its name says it numbers people, and {column.values - column.distinct:,} records repeat a number: people "
+        "are counted by it, and it is dropped like other identifiers"
+    )
+    return Proposal("person", sure, (reason,))  # type: ignore[arg-type]
 
 
 def _looks_like_an_identifier(column: Column, doubts: list[str]) -> Proposal | None:
@@ -245,7 +278,7 @@ def _numbered_or_unique(column: Column, doubts: list[str]) -> Proposal | None:
         return Proposal("identifiers", "sure", ("it numbers the records one by one",))
     if column.is_text and unique:
         return Proposal("identifiers", "likely", (f"{_once(column)}, and they are texts",))
-    if numbered and column.distinction > 0.2:
+    if numbered and column.distinction > _SOME_REPEAT:
         return Proposal(
             "identifiers", "likely", ("its name says it numbers people, some of them repeatedly",)
         )

@@ -1,13 +1,14 @@
 """Which steps does a synthetic file need to meet a policy, and does it meet it then?
 
 A tree draws values of real people, and some synthetic records are alone with the keys of somebody who is alone too. The
-steps that help are few: blur the numbers that nearly everybody has for themselves, drop the lookalikes, draw what is
-sensitive, and then everything, from larger groups. They are taken one after the other, only as far as the verdict asks
-for them, and `judge` has the last word.
+steps that help are few: blur the numbers that nearly everybody has for themselves, drop records that are alone, draw
+what is sensitive, and then everything, from larger groups. They are taken one after the other, only as far as the
+verdict asks for them, and `judge` has the last word.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +25,10 @@ from discreet.core.results import Step
 from discreet.core.verdicts import Acceptance, Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
-from discreet.synth import Fitted, Sequential, Synthesizer, finish
+from discreet.synth import Fitted, Sequential, Synthesizer
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.methods.tree_donors import Cart
+from discreet.synth.release_preparation import without_single_records
 from discreet.synth.smoothing import own_values
 from discreet.synth.synthesizer import seed_of
 from discreet.workflow.policy_judgment import judge
@@ -294,7 +296,8 @@ def _tried(
             verdict = judge(file, policy, data, accept=drawing.accept, seed=root)
             gone = sum(step.removed_records for step in log)
             steps.append(
-                f"{gone:,} records that are alone with the keys of one person were removed, and others drawn for them."
+                f"{gone:,} records that are alone with their keys in the synthetic file were removed, whoever is in "
+                "the original, and others drawn for them."
             )
         files.append(file)
         verdicts.append(verdict)
@@ -305,27 +308,36 @@ def _tried(
 def _without_lookalikes(
     made: Microdata, data: Microdata, fitted: Fitted, seed: int
 ) -> tuple[Microdata, tuple[Step, ...]]:
-    """Drop lookalikes and draw as many other records, as long as the model can draw any number of them."""
+    """Drop all records that are alone with their keys in the synthetic file, and draw as many others.
+
+    Dropping only those that are somebody's would prove of everybody else that they are not in the original.
+    """
     real = _with_unit(data, fitted)
+    unit, keys = real.roles.household, [name for name in real.roles.keys if name in made.columns]
     wanted = engine.overview(made, ()).rows
-    release = finish(made, real, remove_uniques=True)
-    left = engine.overview(release.data, ()).rows
+    kept, step = without_single_records(made, keys, unit)
+    left = engine.overview(kept, ()).rows
     if fitted.keeps_records or not left:
-        return release.data, release.log
+        return kept, (step,)
     more: Any = fitted.sample(int(wanted * wanted / left * _SPARE) + 1, seed=seed)
-    first = finish(more, real, remove_uniques=True)
-    # Records are drawn one like the other, so that the first of them are a file of their own.
-    unit = real.roles.household
-    table = engine.collect(first.data, [unit if unit else first.data.columns[0]])
-    keep = pl.Series(np.arange(table.height) < wanted)
+    # Records are drawn one like the other, so that the first of them are a file of their own. Of more records more are
+    # left: the most that leave no more than were wanted.
+    places = pl.DataFrame({"at": np.arange(engine.overview(more, ()).rows)})
     if unit:
-        last = pl.DataFrame({"u": table[unit], "at": np.arange(table.height)}).select(
+        places = places.with_columns(u=engine.collect(more, [unit])[unit]).select(
             pl.col("at").max().over("u")
         )
-        keep = last.to_series() < wanted
-    shortened = first.data.with_frame(engine.rebuilt(first.data, {}, keep=keep))
-    again = finish(shortened, real, remove_uniques=True)
-    return again.data, (*first.log, *again.log)
+
+    def of_first(many: int) -> tuple[Microdata, Step]:
+        first = more.with_frame(engine.rebuilt(more, {}, keep=places["at"] < many))
+        return without_single_records(first, keys, unit)
+
+    def fits(many: int) -> bool:
+        return engine.overview(of_first(many)[0], ()).rows <= wanted
+
+    most = bisect_left(range(wanted, places.height + 1), 1, key=lambda many: 0 if fits(many) else 1)
+    finished, step = of_first(wanted + most - 1 if most else wanted)
+    return finished, (step,)
 
 
 def _with_unit(data: Microdata, fitted: Fitted) -> Microdata:

@@ -89,6 +89,13 @@ class ReleaseReport:
         """The released columns without a role, and what was not judged about them."""
         return columns_not_judged(self.about.get("without_role") or ())
 
+    def judged_as(self, verdict: Verdict | None) -> ReleaseReport:
+        """Replace the verdict, as by one that knows what went out before."""
+        after = self.after
+        if after is not None and after.verdict is not None:
+            after = replace(after, verdict=verdict)
+        return replace(self, judged=verdict, after=after)
+
     def of_file(self, path: str | Path) -> ReleaseReport:
         """Tie the report to the file the release was written to, by its checksum."""
         from discreet.io.naming import checksum

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
+import hmac
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import InputError
 from discreet.core.files.atomic import explained, note_written, replacing
+from discreet.core.files.locks import alone
+from discreet.core.files.untrusted import parsed_json
 
 
 def append_line(path: Path, line: str) -> None:
@@ -71,6 +75,89 @@ def lines_of(path: Path, *, begins: str, what: str) -> list[str]:
                 len(text.encode("utf-8", "surrogateescape")) - len(last.encode("utf-8", "surrogateescape"))
             )
     return [line for line in lines if line]
+
+
+# Registers: lines that follow each other in a chain.
+#
+# Every line has the hash of the line before it, so that one that is changed, taken out or put in breaks the chain from
+# there on. That shows tampering to whoever kept a later hash; whoever may write the whole file could write a new chain.
+# With a key (in the environment, never in a file beside it) the hashes are keyed, and only those who hold it can write
+# a line that verifies.
+
+
+KEY_VARIABLE = "DISCREET_REGISTER_KEY"
+_START = "0" * 64
+
+
+@contextlib.contextmanager
+def alone_with(file: Path) -> Iterator[None]:
+    """Hold a register for one writer: two lines with the same number would break the chain."""
+    with contextlib.ExitStack() as stack, explained(file.name, file.parent):
+        try:
+            stack.enter_context(alone(file))
+        except BlockingIOError as error:
+            raise InputError(str(error)) from None
+        yield
+
+
+def read_chain(file: Path, *, what: str) -> list[dict[str, Any]]:
+    """Read the lines of a register without verifying them; none where there is no file yet."""
+    if not file.exists():
+        return []
+    try:
+        # Only the line feed ends a line: a note may hold what Unicode counts as an end as well.
+        lines = [parsed_json(line) for line in file.read_bytes().split(b"\n") if line.strip()]
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"The register '{file.name}' cannot be read: a line is damaged.") from error
+    if not all(isinstance(line, dict) and "hash" in line and "before" in line for line in lines):
+        raise InputError(f"The register '{file.name}' has a line that is no {what}.")
+    return lines
+
+
+def check_chain(lines: Sequence[Mapping[str, Any]], name: str, *, what: str) -> None:
+    """Refuse a register whose lines do not follow each other."""
+    before = _START
+    for place, line in enumerate(lines, start=1):
+        if line["before"] != before or line.get("number") != place:
+            raise InputError(
+                f"The register '{name}' was tampered with: {what} {place} does not follow the one before."
+            )
+        if line.get("keyed") and register_key() is None:
+            raise InputError(
+                f"The register '{name}' is keyed. Put its key into the environment variable {KEY_VARIABLE}."
+            )
+        if not hmac.compare_digest(
+            repr(line["hash"]).encode("utf-8", "replace"), repr(_link_of(line)).encode()
+        ):
+            raise InputError(f"The register '{name}' was tampered with: {what} {place} was changed.")
+        before = line["hash"]
+
+
+def add_link(file: Path, lines: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a line to a register that holds some lines already, and return it; hold the file with `alone_with`."""
+    line = {
+        "number": len(lines) + 1,
+        **told,
+        "before": lines[-1]["hash"] if lines else _START,
+        "keyed": register_key() is not None,
+    }
+    line["hash"] = _link_of(line)
+    # One write of one line at the end: a crash leaves the earlier lines as they were.
+    append_line(file, json.dumps(line, ensure_ascii=False, sort_keys=True))
+    return line
+
+
+def register_key() -> bytes | None:
+    """The key of registers, where one is set."""
+    value = os.environ.get(KEY_VARIABLE, "")
+    return value.encode("utf-8") if value else None
+
+
+def _link_of(line: Mapping[str, Any]) -> str:
+    plain = {name: value for name, value in line.items() if name != "hash"}
+    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8", "backslashreplace")
+    key = register_key() if line.get("keyed") else None
+    return hmac.new(key, text, hashlib.sha256).hexdigest() if key else hashlib.sha256(text).hexdigest()
 
 
 # Which parts of a folder are finished? A manifest beside them says so, and a stopped run goes on from there.

@@ -53,7 +53,7 @@ Smoothing = Literal["spline", "density", "running-mean", "adaptive", "between"]
 )
 @dataclass(frozen=True)
 class Sequential(Synthesizer):
-    """Which records would the models behind this file bring forth?
+    """Which records do models of one column after another draw?
 
     The columns are synthesized one after the other. The first is drawn from its observed values; each later one
     from a model of it given those before, fitted to the data and fed with synthetic values. The default model is a

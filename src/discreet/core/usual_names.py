@@ -275,3 +275,46 @@ def _names_a_thing(words: tuple[str, ...]) -> bool:
     }
     bare = {"name", "nom", "nombre", "nome", "naam", "navn"}
     return len(words) > 1 and bool(bare & set(words)) and not persons & set(words)
+
+
+_CALENDAR = _words("""date datum fecha dato dag day tag jour dia giorno year jahr annee ano anno jaar rok ar month monat
+        mois mes mese maand miesiac maned timestamp""")
+_PLACES = frozenset({"place", "postcode"})
+_PEOPLE = _words("""person patient client customer subject participant respondent member pupil student employee worker
+        insured donor resident citizen taxpayer persona paciente cliente personne patiente eleve persoon pacjent
+        versicherter versichertennummer kunde schueler teilnehmer""")
+_PERSON_NUMBERS = _words(
+    "pid persnr persid personid personnr patientid patientennummer patnr patid rb030 pb030 pseudonym"
+)
+
+
+def knowable_by_name(name: str) -> str | None:
+    """Tell what an intruder may know by the name of its column: ``"dates"``, ``"places"``, ``"keys"``, or None.
+
+    Examples
+    --------
+    >>> [knowable_by_name(name) for name in ("admission_date", "Postleitzahl", "sex", "income")]
+    ['dates', 'places', 'keys', None]
+    """
+    meaning = meaning_of(name)
+    if meaning is not None and meaning.role == "keys":
+        if meaning.concept in _PLACES:
+            return "places"
+        return "dates" if meaning.concept in ("birth", "death") else "keys"
+    if structure_of(name) == "location":
+        return "places"
+    return "dates" if _CALENDAR & set(words_of(name)) else None
+
+
+def numbers_people(name: str) -> bool:
+    """Whether a name says that its column numbers people, who may have several records.
+
+    Examples
+    --------
+    >>> [numbers_people(name) for name in ("patient_id", "PatientNr", "persnr", "patient", "case_id", "person_weight")]
+    [True, True, True, True, False, False]
+    """
+    words = words_of(name)
+    if "".join(words) in _PERSON_NUMBERS | _PEOPLE:
+        return True
+    return bool(_PEOPLE & set(words)) and is_numbered(name)

@@ -1,6 +1,6 @@
-"""Which numbers does a label such as "30-39", "[30, 40)" or ">=90" stand for? What any reader of the file can tell.
+"""Which values does a label such as "30-39", ">=90", "10***" or "2020-03" stand for? What any reader can tell.
 
-A release that tells columns less precisely is compared with an original put into the same bands, cuts and groups.
+A release that tells columns less precisely is compared with an original put into the same bands, cuts and months.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -194,42 +195,140 @@ def recoded_alike(
     return found
 
 
-def banded_alike(
-    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str]
+def coarser_alike(
+    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
 ) -> dict[str, pl.Series]:
-    """Put numbers of the original into the bands that the labels of the release name, as any intruder would."""
+    """Bring values of the original to the bands, cuts and dates that the release shows, as any intruder would."""
     found = {}
     for name in columns:
-        ours, theirs = (engine.collect(data, [name])[name] for data in (original, released))
-        if not ours.dtype.is_numeric() or plain_text(theirs).dtype != pl.String:
-            continue
-        labels = plain_text(theirs).drop_nulls().unique().to_list()
-        banded = in_bands(ours, labels)
-        if banded is not None:
-            found[name] = banded
-            said[name] = (
-                f"is in {len(labels):,} bands in the release; the original was put into the same bands, except for "
-                "information loss"
-            )
+        way = coarsening(ours[name], theirs[name])
+        if way is not None:
+            found[name] = way(ours[name]).rename(name)
+            said[name] = f"{way.sentence}, except for information loss"
     return found
 
 
-def cut_alike(
-    ours: pl.DataFrame, released: Microdata, columns: Sequence[str], said: dict[str, str]
-) -> dict[str, pl.Series]:
-    """Cut the codes of the original where the labels of the release are cut ("10***"), as any intruder would."""
-    found = {}
-    for name in columns:
-        before, theirs = plain_text(ours[name]), plain_text(engine.collect(released, [name])[name])
-        if before.dtype == pl.String and theirs.dtype == pl.String:
-            kept = length_of_cut(before, theirs)
-            if kept is not None:
-                found[name] = cut_to(before, kept)
-                said[name] = (
-                    f"is cut to its first {kept:,} characters in the release; so was the original, except for "
-                    "information loss"
-                )
-    return found
+@dataclass(frozen=True)
+class Coarsening:
+    """How the values of a column become those of a release, and what that is in words."""
+
+    rule: Callable[[pl.Series], pl.Series | None]
+    sentence: str
+
+    def __call__(self, values: pl.Series) -> pl.Series:
+        """Make values coarser; what the rule does not cover keeps its own text and matches nothing."""
+        made = self.rule(plain_text(values))
+        return as_text(plain_text(values)) if made is None else made
+
+
+def coarsening(ours: pl.Series, theirs: pl.Series) -> Coarsening | None:
+    """Find what made a column of a release coarser, by its labels alone; None where nothing shows it.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> days = pl.Series([date(2020, 3, 17), date(2021, 7, 2)])
+    >>> coarsening(days, pl.Series(["2021-07", "2020-03"]))(days).to_list()
+    ['2020-03', '2021-07']
+    >>> coarsening(pl.Series([31, 47]), pl.Series(["30-39", "40-49"]))(pl.Series([33])).to_list()
+    ['30-39']
+    """
+    before, after = plain_text(ours), plain_text(theirs)
+    labels = after.drop_nulls().unique()
+    if labels.is_empty() or before.null_count() == len(before):
+        return None
+    if before.dtype.is_temporal():
+        return _coarser_dates(before, labels)
+    if labels.dtype != pl.String:
+        return None
+    if before.dtype.is_numeric():
+        return _in_bands_of(labels, before)
+    if before.dtype != pl.String:
+        return None
+    kept = length_of_cut(before, labels)
+    if kept is not None:
+        how = f"is cut to its first {kept:,} characters in the release; so was the original"
+        return Coarsening(lambda values: cut_to(values, kept), how)
+    first = _length_of_prefix(before, labels)
+    if first is not None:
+        how = f"is told by its first {first:,} characters in the release; so was the original"
+        return Coarsening(lambda values: values.str.slice(0, first), how)
+    return None
+
+
+def _in_bands_of(labels: pl.Series, before: pl.Series) -> Coarsening | None:
+    names = labels.sort().to_list()
+    if in_bands(before, names) is None:
+        return None
+    how = f"is in {len(names):,} bands in the release; the original was put into the same bands"
+    return Coarsening(lambda values: in_bands(values, names), how)
+
+
+def _length_of_prefix(codes: pl.Series, labels: pl.Series) -> int | None:
+    """Say how many characters of each code are left, where every label is the beginning of codes and none is a code."""
+    values, lengths = codes.drop_nulls().unique(), labels.str.len_chars().unique().to_list()
+    if len(lengths) > 1 or not lengths[0] or values.str.len_chars().max() <= lengths[0]:
+        return None
+    beginnings = values.str.slice(0, lengths[0]).unique()
+    known = labels.is_in(beginnings.implode()).mean()
+    fewer = len(beginnings) < len(values) and not labels.is_in(values.implode()).any()
+    return int(lengths[0]) if fewer and float(known or 0.0) >= _NEARLY_ALL else None  # type: ignore[arg-type]
+
+
+def _coarser_dates(before: pl.Series, labels: pl.Series) -> Coarsening | None:
+    """Find the year, quarter, month or day to which dates were cut, whether they are still dates or not."""
+    if before.dtype not in (pl.Date, pl.Datetime):
+        return None
+    if labels.dtype.is_temporal():
+        if labels.dtype not in (pl.Date, pl.Datetime):
+            return None
+        for unit, words in _UNITS.items():
+            if (labels.dt.truncate(unit) == labels).all() and (before.dt.truncate(unit) != before).any():
+                how = f"is told by the {words} in the release; so was the original"
+                return Coarsening(lambda values, unit=unit: values.dt.truncate(unit), how)  # type: ignore[misc]
+        return None
+    if labels.dtype.is_numeric():
+        years = before.dt.year().unique().cast(pl.Float64)
+        held = labels.cast(pl.Float64).is_in(years.implode()).mean()
+        if float(held or 0.0) < _NEARLY_ALL:  # type: ignore[arg-type]
+            return None
+        kind = labels.dtype
+        return Coarsening(
+            lambda values: values.dt.year().cast(kind),
+            "is told by the year in the release; so was the original",
+        )
+    if labels.dtype != pl.String:
+        return None
+    for pattern in _PATTERNS:
+        written = before.dt.strftime(pattern).drop_nulls().unique()
+        if float(labels.is_in(written.implode()).mean() or 0.0) >= _NEARLY_ALL:  # type: ignore[arg-type]
+            how = "is a coarser date in the release; so was the original"
+            return Coarsening(lambda values, pattern=pattern: values.dt.strftime(pattern), how)  # type: ignore[misc]
+    bands = _in_bands_of(labels, before.dt.year())
+    return bands and Coarsening(lambda values: bands.rule(values.dt.year()), bands.sentence)
+
+
+_NEARLY_ALL = 0.9
+_UNITS = {"1y": "year", "1q": "quarter", "1mo": "month", "1d": "day"}
+_PATTERNS = ("%Y", "%Y-%m", "%m/%Y", "%Y/%m", "%Y%m", "%m.%Y", "%b %Y", "%B %Y", "%Y-%m-%d", "%G-W%V")
+
+
+def recoded_like(before: pl.Series, after: pl.Series, values: pl.Series) -> pl.Series:
+    """Recode the values of other people as those of the original were; unknown ones keep their own text.
+
+    Examples
+    --------
+    >>> recoded_like(pl.Series([1, 2]), pl.Series(["low", "high"]), pl.Series([2, 7])).to_list()
+    ['high', '7']
+    """
+    way = coarsening(before, after)
+    if way is not None and way(before).equals(after, check_names=False):
+        return way(values).rename(values.name)
+    known = pl.DataFrame({"v": as_text(plain_text(before)), "l": after}).drop_nulls().unique("v")
+    texts = as_text(plain_text(values))
+    if known["l"].dtype != pl.String:
+        return texts.replace_strict(known["v"], known["l"], default=None).rename(values.name)
+    return texts.replace(known["v"], known["l"]).rename(values.name)
 
 
 def regrouped_alike(
