@@ -175,7 +175,7 @@ def answer_of(
 
 
 def mean_of(measures: Sequence[Measure]) -> Measure:
-    """Average a measure over copies, where it does not do so by itself; the tables are those of the first copy."""
+    """Average a measure over copies, where it does not do so by itself; sentence and tables are those of the first."""
     first = measures[0]
     if len(measures) == 1:
         return first
@@ -188,6 +188,8 @@ def mean_of(measures: Sequence[Measure]) -> Measure:
         first,
         value=mean([measure.value for measure in measures]),
         figures={name: mean([measure.figures.get(name) for measure in measures]) for name in first.figures},
+        meaning=f"In the first of {len(measures)} copies: {first.meaning}",
+        parameters={**first.parameters, "copies": len(measures)},
         caveats=[
             f"Means over {len(measures)} copies; the sentence, the pictures and the tables are of the first.",
             *first.caveats,

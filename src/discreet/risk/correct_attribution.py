@@ -29,6 +29,7 @@ from discreet.risk.equivalence_classes import Partition, company_caveats
 from discreet.risk.value_classes import Source, Spec, Strategy, classes_of_columns, coarsened
 
 _ABOVE_GUESSING = 0.2
+_LAST = 0.6  # what anybody of their kind gives away is said after all that comes from people's own records
 
 
 def _guessed_right(found: Measure, beside: Beside) -> Iterator[Finding]:
@@ -37,11 +38,13 @@ def _guessed_right(found: Measure, beside: Beside) -> Iterator[Finding]:
         column, matched = _easiest_to_guess(found), found.figures.get("matched_share")
         named = "the sensitive value" if column is None else f"'{column}'"
         some = f" ({percent(matched)} of all people)" if isinstance(matched, float) and matched < 1 else ""
+        usual, beyond = (found.figures.get(name) for name in ("cap_by_chance", "learned_beyond_chance"))
+        others = f", and {percent(usual)} from other people with the same keys" if usual is not None else ""
         yield Finding(
             "guessed right",
-            1 + 2 * (right - blind),
+            1 + 2 * (right - blind) if beyond else _LAST,
             f"Who looks a person up by the keys guesses {named} right for {percent(right)} of those who can be looked "
-            f"up{some}, against {percent(blind)} without the release.",
+            f"up{some}, against {percent(blind)} without the release{others}.",
         )
 
 

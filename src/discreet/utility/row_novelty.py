@@ -195,7 +195,9 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     if "near_copies" not in beside.measures and figures.get("copied") is not None:
         # Nobody looked for those who come back almost whole.
         by_chance, share = figures["copied_by_chance"], figures["copied_beyond_chance"]
-        yield from people_back(round(figures["copied"]), "whole", by_chance, share, linked=beside.linked)
+        copies = int(found.parameters.get("copies", 1))
+        people = round(figures["copied"])
+        yield from people_back(people, "whole", by_chance, share, linked=beside.linked, copies=copies)
 
 
 @measure(
