@@ -52,6 +52,7 @@ __all__ = [
     "Trial",
     "excess",
     "measured",
+    "paired",
     "put_together",
     "trials_table",
     "warnings_of",
@@ -270,6 +271,24 @@ class Trial(NamedTuple):
         """
         high, surely = self.beyond().high, self.beyond(many).high
         return 1.0 if high is None or surely is None or surely < -_OTHER_PEOPLE else max(high, 0.0)
+
+
+def paired(hits: Flags, others: Flags) -> float:
+    """Say how many times surer two rates can be compared that were found with the same tries.
+
+    Tries that succeed or fail together tell nothing about the difference: only the others count.
+
+    Examples
+    --------
+    >>> paired(np.array([True, False] * 50), np.array([True, False] * 50)) > 5
+    True
+    >>> paired(np.array([True, False] * 50), np.array([True, True, False, False] * 25))
+    1.0
+    """
+    apart = float(np.mean(hits) + np.mean(others) - 2 * np.mean(hits & others))
+    alone = float(np.mean(hits) * (1 - np.mean(hits)) + np.mean(others) * (1 - np.mean(others)))
+    spread = apart - float(np.mean(hits) - np.mean(others)) ** 2 + _Z**2 / len(hits)
+    return max(1.0, alone / spread)
 
 
 def cannot_be_ruled_out(ways: Mapping[str, Trial], settled: Collection[str] = ()) -> float:

@@ -143,8 +143,8 @@ def synthesize_for_policy(
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 200, "age": ages, "ill": [True, False, False, False] * 100})
     >>> data = Microdata(people, keys=["sex", "age"], sensitive="ill")
     >>> found = synthesize_for_policy(data, "synthetic-file", seed=1)
-    >>> found.meets, found.steps
-    (True, ())
+    >>> found.verdicts[0].outcome, found.steps[0].partition(":")[0]
+    ('open', 'Judged by cross-fitting')
     """
     require_microdata(data)
     rules = None if policy is None else Policy.load(policy)
@@ -297,7 +297,8 @@ def _crossed(policy: Policy, drawing: _Drawing, chosen: Synthesizer) -> dict[str
     """Fit the synthesizer to each half of the people, and attack it with the other half; both runs together."""
     if not any(rule.measure in _cross_fitted() for rule in policy.comparison):
         return {}
-    halves, runs = _halves(drawing.data, drawing.root), []
+    halves = _halves(drawing.data, drawing.root)
+    runs: list[dict[str, Measure]] = []
     for used, others in (halves, halves[::-1]):
         seed = drawing.root + 1 + len(runs)
         try:
