@@ -155,7 +155,7 @@ def entered_files(
             )
             statuses.append("review")
         elif status == "pass":
-            people = {
+            people: dict[str, Any] = {
                 "statistic": CUSTOM,
                 "by": [],
                 "additive": True,
