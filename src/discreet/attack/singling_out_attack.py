@@ -218,6 +218,11 @@ def _nobody(victims: success.Victims, parameters: Mapping[str, Any]) -> Measure:
         "because every record has a twin in these columns (k is 2 or more).",
         caveats=victims.caveats,
         parameters=parameters,
+        detail=Detail(
+            searches=lambda: pl.DataFrame(
+                {"search": list(_SEARCHES), "risk": 0.0, "risk_low": 0.0, "risk_high": 0.0}
+            )
+        ),
     )
 
 

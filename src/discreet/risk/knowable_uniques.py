@@ -39,11 +39,11 @@ _FEWEST = 20
 
 def _who_is_found(found: Measure, beside: Beside) -> Iterator[Finding]:
     figures: Mapping[str, Any] = found.figures
-    if figures["value"]:
-        who = counted_people(round(figures["value"] * figures["people"]), "is", "are")
+    if found.value:
+        who = counted_people(round(found.value * figures["people"]), "is", "are")
         yield Finding(
             "found by what others may know",
-            1 + 20 * figures["value"],
+            1 + 20 * found.value,
             f"{who} found by at most {found.parameters['max_size']} things that others may know of them, most by "
             f"{figures['mostly_by']}: these need coarser values, or to be left out.",
         )
