@@ -151,7 +151,8 @@ def test_percentages_have_a_sign_and_fractions_have_none(name):
     released = Microdata(data.frame.sample(fraction=1, with_replacement=True, seed=3))
     more = ("shoe",) if name == "attribute_disclosure" else ()
     found = getattr(risk, name)(data, released, *more, keys=["town"])
-    counts = {"uniques_original", "uniques_released", "unique_matches", "replicated", "replicated_by_chance", "targets", "flagged_targets",
+    counts = {"uniques_original", "uniques_released", "unique_matches", "replicated", "replicated_by_chance",
+              "targets", "flagged_targets",
               "denom_max", "denom_mean", "denom_mean_records", "one_way_flag", "two_way_pairs",
               "records_over_denom"}  # fmt: skip
     for line in str(found).splitlines()[1 : 1 + len(found.figures)]:

@@ -17,14 +17,16 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import card_of
 from discreet.core.values import canonical_text
 from discreet.core.verdicts import Check, Unjudged
+from discreet.core.wording import named
 from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
 from discreet.workflow.inspection import unnamed_person
-from discreet.workflow.pair_questions import PairCase
+from discreet.workflow.pair_questions import PairCase, by_name
 from discreet.workflow.questions import Case
 
 NEW_COLUMNS = "new_columns"
+NO_ROLE = "columns_without_a_role"
 PERSON = "person"
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 _FEW = 30
@@ -39,6 +41,7 @@ def beside_rules(
     found: list[Check | Unjudged] = [
         *_whose_records(alone, original),
         *_names_of_people(alone, original),
+        *_nobody_asked(policy, alone, pair),
         *_unknown_columns(policy, pair),
     ]
     as_is = [case.data for case in alone.values() if isinstance(case, Case)]
@@ -54,6 +57,42 @@ def _is_about_finding(policy: Policy) -> bool:
     """Whether the policy asks at all if people can be found in the release by whoever has it."""
     cards = [card_of(rule.measure) for rule in policy.comparison]
     return any(card is not None and card.chapter in ("found", "attackers") for card in cards)
+
+
+def _nobody_asked(
+    policy: Policy, alone: Mapping[str, Case | str], pair: PairCase | str | None
+) -> list[Unjudged]:
+    """Leave a verdict open on columns without a role, unless a rule looks at all columns for people in them."""
+    asked = by_name()
+    questions = [asked[rule.measure] for rule in policy.comparison if rule.measure in asked]
+    everything = any(
+        one.side == "risk" and not one.needs.keys and not one.needs.sensitive for one in questions
+    )
+    if policy.intruder is not None or everything or (policy.comparison and pair is None):
+        return []
+    cases = [case.data for case in alone.values() if isinstance(case, Case)]
+    names = dict.fromkeys(
+        name
+        for data in cases
+        for name in data.columns
+        if name not in data.roles.columns() and _varies(data, name)
+    )
+    if not names:
+        return []
+    count = "1 column" if len(names) == 1 else f"{len(names)} columns"
+    return [
+        Unjudged(
+            NO_ROLE,
+            "none",
+            f"a role for {count}: {named(names)}",
+            "say what an intruder may know (keys) and what must not be learned (sensitive); discreet inspect proposes it",
+            "rules",
+        )
+    ]
+
+
+def _varies(data: Microdata, name: str) -> bool:
+    return len(engine.distinct_values(data, name)) > 1
 
 
 def _failed(what: str, reason: str, count: int = 1) -> Check:

@@ -33,7 +33,7 @@ from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.workflow import pair_questions, questions
-from discreet.workflow.beside_rules import NEW_COLUMNS, PERSON, beside_rules
+from discreet.workflow.beside_rules import NEW_COLUMNS, NO_ROLE, PERSON, beside_rules
 from discreet.workflow.earlier_releases import EARLIER, with_earlier
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
@@ -211,7 +211,13 @@ def held_against(
 
 def _check_acceptances(policy: Policy, accept: Sequence[Acceptance]) -> None:
     """Refuse to accept what the policy does not ask."""
-    known = [*(rule.name for rule in (*policy.rules, *policy.comparison)), NEW_COLUMNS, PERSON, EARLIER]
+    known = [
+        *(rule.name for rule in (*policy.rules, *policy.comparison)),
+        NEW_COLUMNS,
+        NO_ROLE,
+        PERSON,
+        EARLIER,
+    ]
     for one in accept:
         if one.rule not in known:
             raise ParameterError(f"In accept: {unknown_name(one.rule, known, what='rule of this policy')}")
