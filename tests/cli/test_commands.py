@@ -32,9 +32,13 @@ def test_json_is_one_document_and_nothing_else(discreet):
 def test_a_file_that_meets_its_policy_exits_with_0(discreet, people, tmp_path):
     policy = tmp_path / "ours.toml"
     policy.write_text('name = "Ours"\n[rules]\n"uniqueness.unique_share" = { at_most = 0.2 }\n')
-    done = discreet("assess", people, "--keys", "sex", "--sensitive", "ill", "--policy", policy)
+    roles = ("--keys", "sex", "--sensitive", "ill", "--policy", policy)
+    done = discreet("assess", people, *roles, "--strata", "w")
     assert done.returncode == 0
     assert "Meets policy 'Ours'" in done.stdout
+    open_still = discreet("assess", people, *roles)
+    assert open_still.returncode == 4
+    assert "it needs a role for 1 column: 'w'" in " ".join(open_still.stdout.replace("│", "").split())
 
 
 def test_a_policy_that_cannot_be_judged_whole_on_a_file_alone_exits_with_4(discreet, people):

@@ -330,7 +330,7 @@ def on_disk(tmp_path):
     )
     return [
         "protect", tmp_path / "people.parquet", "--plan", tmp_path / "plan.toml", "--keys", "age,place",
-        "--sensitive", "ill", "--identifiers", "name", "--seed", "3",
+        "--sensitive", "ill", "--identifiers", "name", "--strata", "pay,tax", "--seed", "3",
     ]  # fmt: skip
 
 

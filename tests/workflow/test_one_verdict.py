@@ -174,7 +174,7 @@ GROUPED = Recode({"job": {"a": "office", "b": "office", "c": "field"}})
 
 
 def test_labels_of_a_reordered_release_are_read_where_the_plan_is_known():
-    data = file(1, 150)
+    data = file(1, 150).with_roles(strata="pay")
     policy = Policy.from_dict(
         {
             "name": "P",
@@ -200,7 +200,7 @@ def test_labels_of_a_reordered_release_are_read_where_the_plan_is_known():
 
 
 def test_boxes_of_mondrian_are_looked_up_by_everybody_s_own_box():
-    data = file(2, 150)
+    data = file(2, 150).with_roles(strata="pay")
     plan = Plan([Mondrian(k=5), ReorderRecords()])
     policy = Policy.from_dict({"name": "P", "comparison": {"replicated_uniques.repU": {"at_most": 0}}})
     assert document_plan(data, plan, policy, seed=1).verdict.meets is True

@@ -85,7 +85,7 @@ def _nobody_asked(
             NO_ROLE,
             "none",
             f"a role for {count}: {named(names)}",
-            "say what an intruder may know (keys) and what must not be learned (sensitive); discreet inspect proposes it",
+            "say what an intruder may know (keys) and must not learn (sensitive); discreet inspect proposes it",
             "rules",
         )
     ]
