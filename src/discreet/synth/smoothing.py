@@ -6,9 +6,9 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ParameterError, unknown_name
+from discreet.numerics.own_values import mostly_own
 
 SMOOTHINGS = ("spline", "density", "running-mean", "adaptive", "between")
-_OWN = 0.5
 _NEIGHBORS = 3
 _SPIKE = 0.7
 _TOP_CODED = 0.01
@@ -122,15 +122,14 @@ def _bandwidth(values: Floats) -> float:
 
 
 def own_values(values: Floats) -> bool:
-    """Whether most of these numbers are one record's alone, so that a number tells whose it is.
+    """Whether most of these numbers, but for those that many share, are one record's alone and tell whose it is.
 
     Examples
     --------
     >>> own_values(np.array([1.0, 2.0, 3.0, 3.0])), own_values(np.array([1.0, 1.0, 2.0, 2.0]))
     (True, False)
     """
-    _, held = np.unique(values, return_counts=True)
-    return bool((held == 1).sum() >= _OWN * len(values)) if len(values) else False
+    return mostly_own(np.unique(values, return_counts=True)[1])
 
 
 def _apart(values: Floats) -> Floats:
