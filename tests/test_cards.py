@@ -36,6 +36,8 @@ ORDINARY_WORDS = {"population"}
 OTHERWISE = {
     # A chapter of the reports.
     "report/page_words.py": {"margins"},
+    # Among how many people a policy wants everybody hidden.
+    "workflow/earlier_releases.py": {"k_anonymity"},
     # What plans are weighed by unless a search is told otherwise.
     "workflow/trials.py": {"information_loss", "reidentification.prosecutor_mean"},
 }

@@ -17,7 +17,7 @@ FLOORS = (
     "microdata expressions formula policy policies networks",
     "engine",
     "hierarchy io numerics",
-    "datasets pairs dp",
+    "datasets pairs dp register",
     "risk",
     "protect",
     "synth federated",

@@ -188,7 +188,9 @@ BAD = {
     ),
     "a number that is a text": (
         InputError,
-        lambda o, r, c: attack.singling_out(o, r.with_frame(r.frame.with_columns(pl.col("age").cast(pl.String)))),
+        lambda o, r, c: attack.singling_out(
+            o, r.with_frame(r.frame.with_columns(pl.format("{} z", "age").alias("age")))
+        ),
     ),
     "a secret that is missing everywhere": (
         InputError,

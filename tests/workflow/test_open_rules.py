@@ -37,7 +37,7 @@ def people(seed, rows=300):
 
 
 def held(low, actual, high, limit=0.1, tries=500):
-    figures = {"risk": actual, "risk_low": low, "risk_high": high, "attacks": tries}
+    figures = {"risk": actual, "risk_at_least": low, "risk_at_most": high, "attacks": tries}
     found = Measure("singling_out", actual, figures, "")
     return Rule("singling_out", "risk", at_most=limit).check(Scenario(MAIN, (), {"singling_out": found}))
 

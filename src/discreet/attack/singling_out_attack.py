@@ -83,7 +83,7 @@ class Found:
         judged_by_holdout=True,
         without="cross-fit",
         one_type=True,
-        settings=lambda pair: {"attacks": 2_000},
+        settings=lambda pair: {"attacks": 3_000},
     ),
     worst=success.worst_at(20),
     synthesis=success.WOULD_GIVE,
@@ -245,6 +245,7 @@ def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, ro
         rng = generator(root, "held", name)
         inside = one.matches(lines[0])
         holdout = outside = None
+        alike = 1.0
         if len(lines) > 2:
             others = lines[2]
             if others.shape[1] > size:
@@ -253,8 +254,12 @@ def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, ro
                 )
             outside = one.matches(others)
             holdout = at_size(outside, others.shape[1], size, rng)
+            if others.shape[1] == size:
+                alike = success.paired(inside == 1, outside == 1)
         blind = success.Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
-        held[name] = _Held(success.Trial(success.Tally.of(inside == 1), holdout, blind), inside, outside)
+        held[name] = _Held(
+            success.Trial(success.Tally.of(inside == 1), holdout, blind, alike), inside, outside
+        )
     return held
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,7 +25,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure
 from discreet.core.errors import InputError, ParameterError
-from discreet.core.findings import FIRST, Beside, Caveat, Finding, OfSynthesis, OfWorst
+from discreet.core.findings import FIRST, Beside, Caveat, Finding, OfSynthesis, OfWorst, code_of
 from discreet.core.results import Detail, Measure
 from discreet.core.wording import percent
 from discreet.engine.comparable import plain_text
@@ -51,6 +52,8 @@ __all__ = [
     "Trial",
     "excess",
     "measured",
+    "paired",
+    "put_together",
     "trials_table",
     "warnings_of",
     "worst_at",
@@ -270,6 +273,24 @@ class Trial(NamedTuple):
         return 1.0 if high is None or surely is None or surely < -_OTHER_PEOPLE else max(high, 0.0)
 
 
+def paired(hits: Flags, others: Flags) -> float:
+    """Say how many times surer two rates can be compared that were found with the same tries.
+
+    Tries that succeed or fail together tell nothing about the difference: only the others count.
+
+    Examples
+    --------
+    >>> paired(np.array([True, False] * 50), np.array([True, False] * 50)) > 5
+    True
+    >>> paired(np.array([True, False] * 50), np.array([True, True, False, False] * 25))
+    1.0
+    """
+    apart = float(np.mean(hits) + np.mean(others) - 2 * np.mean(hits & others))
+    alone = float(np.mean(hits) * (1 - np.mean(hits)) + np.mean(others) * (1 - np.mean(others)))
+    spread = apart - float(np.mean(hits) - np.mean(others)) ** 2 + _Z**2 / len(hits)
+    return max(1.0, alone / spread)
+
+
 def cannot_be_ruled_out(ways: Mapping[str, Trial], settled: Collection[str] = ()) -> float:
     """Give the highest risk that the ways leave open; ``settled`` are about what is no secret."""
     left = [
@@ -410,7 +431,7 @@ def measured(
         "risk_at_least": max(sure, 0.0),
         "risk_at_most": cannot_be_ruled_out(ways, settled),
     }
-    return Measure(
+    return Tried(
         name=name,
         value=found.risk,
         figures={**trial.figures(many), **ends, **(figures or {})},
@@ -424,7 +445,62 @@ def measured(
         caveats=[*caveats, *warnings_of(*trial[:3]), *_known_of_all(known if many > 1 else [])],
         parameters={**(parameters or {}), **({"jointly": jointly} if jointly > 1 else {})},
         detail=detail if detail is not None else Detail(),
+        trials=ways,
+        settled=tuple(settled),
+        told_again=partial(measured, name, doing=doing, jointly=jointly, parameters=parameters),
     )
+
+
+@dataclass(frozen=True, repr=False)
+class Tried(Measure):
+    """The answer of an attack with the trials behind it, so that several can be put together."""
+
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+    settled: tuple[str, ...] = ()
+    told_again: Callable[..., Measure] | None = None
+
+
+def put_together(answers: Sequence[Measure], *, caveats: Sequence[str] = ()) -> Measure:
+    """Add up the trials of several runs of one attack, each against people of its own.
+
+    Examples
+    --------
+    >>> once = measured("linkability", Trial(Tally(10, 100), Tally(5, 100), 0.0), doing="links")
+    >>> put_together([once, once]).figures["attacks"]
+    200
+    """
+    runs = [answer for answer in answers if isinstance(answer, Tried) and answer.told_again is not None]
+    if not runs:
+        return replace(answers[0], caveats=[*caveats, *answers[0].caveats])
+    ways = dict.fromkeys(way for run in runs for way in run.trials)
+    trials = {way: _added([run.trials[way] for run in runs if way in run.trials]) for way in ways}
+    settled = [way for way in ways if all(way in run.settled for run in runs)]
+    told_again = runs[0].told_again
+    assert told_again is not None
+    said = dict.fromkeys(
+        caveat for run in runs for caveat in run.caveats if code_of(caveat) not in _ABOUT_RATES
+    )
+    return told_again(trials, settled=settled, caveats=[*caveats, *said])
+
+
+def _added(trials: Sequence[Trial]) -> Trial:
+    """Add trials up; what a blind guess explains is counted at the least of them."""
+
+    def whole(tallies: Sequence[Tally]) -> Tally:
+        return Tally(sum(one.hits for one in tallies), sum(one.tries for one in tallies))
+
+    others = [one.holdout for one in trials if one.holdout is not None]
+    blind = [one.baseline for one in trials if isinstance(one.baseline, Tally)]
+    return Trial(
+        whole([one.attack for one in trials]),
+        whole(others) if len(others) == len(trials) else None,
+        whole(blind) if len(blind) == len(trials) else float(np.mean([one.blind for one in trials])),
+        min(one.alike for one in trials),
+        float(np.average([one.shifted for one in trials], weights=[one.attack.tries for one in trials])),
+    )
+
+
+_ABOUT_RATES = (FEW_TRIES, NO_CONTROL, SURE_CONTROL, WEAK_ATTACK)
 
 
 def _known_of_all(ways: Sequence[str]) -> list[str]:

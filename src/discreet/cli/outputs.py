@@ -35,6 +35,14 @@ def check_files(
         ),
     ],
     policy: Policy = None,
+    register: Annotated[
+        Path | None,
+        typer.Option("--register", help="The register of what went out; what passes is entered."),
+    ] = None,
+    previous: Annotated[
+        list[Path] | None,
+        typer.Option("--previous", help="A package that went out earlier, of the same project; repeat."),
+    ] = None,
     show_values: Annotated[
         bool, typer.Option("--show-values", help="Show the numbers that fail beside their places.")
     ] = False,
@@ -43,11 +51,24 @@ def check_files(
     """Check finished files, folders and packages. Exit code 0: all pass, 3: something fails, 4: a human must look."""
     from discreet.outputs import Package, check_many
     from discreet.outputs.check_results import worst
+    from discreet.outputs.released_sets import between, entered_files
+    from discreet.register import Register
+    from discreet.register.releases import NOBODY_KNOWS
 
     packages = [Package.load(path, policy) for path in files if _is_package(path)]
     plain = [path for path in files if not _is_package(path)]
     found = check_many(plain, policy, show_values=show_values) if plain else {}
-    status = worst([*(p.status for p in packages), *(result.status for result in found.values())])
+    differing = {p.path.name: between(p, previous or ()) for p in packages}
+    statuses = [*(p.status for p in packages), *(result.status for result in found.values())]
+    said = [f"{name}: {one.reason}" for name, findings in differing.items() for one in findings]
+    statuses += [one.status for findings in differing.values() for one in findings]
+    if register is not None:
+        told, open_ones = entered_files(Register.load(register), packages, found)
+        said += told
+        statuses += open_ones
+    elif not previous:
+        said.append(NOBODY_KNOWS)
+    status = worst(statuses)
     if json:
         documents = [
             {"about": dict(p.about), "package": p.path.name, "status": p.status, "outputs": list(p.outputs)}
@@ -55,7 +76,11 @@ def check_files(
         ]
         documents += [{"file": path.name, **result.to_dict()} for path, result in found.items()]
         options.print_json(
-            documents[0] if len(documents) == 1 else {"status": status, "files": documents},
+            {
+                **(documents[0] if len(documents) == 1 else {"files": documents}),
+                "status": status,
+                "register": said,
+            },
             show_values=show_values,
         )
     else:
@@ -63,6 +88,8 @@ def check_files(
             say(str(package))
         for path, result in found.items():
             _show(path, result)
+        for line in said:
+            say(line)
         if len(packages) + len(found) > 1:
             _show_sum([*(p.status for p in packages), *(result.status for result in found.values())])
     end_by([{"pass": True, "fail": False, "review": None}[status]])

@@ -106,7 +106,7 @@ def check_register(source: Source, register: RegisterFile = None, previous: Prev
     place = register or Register.place_beside(source.file)
     found = Register.load(place)
     found.check_source(source.read())
-    filed = [line for line in found.releases if line["file"]]
+    filed = found.of_kind("microdata", "synthetic", "table")
     lost = [line["file"] for line in filed if found.file_of(line, previous or ()) is None]
     say(f"The register is whole, belongs to {source.file} and holds {len(found.releases)} releases.")
     for name in lost:

@@ -68,7 +68,7 @@ def close_cells(joint: Joint, new: Part, earlier: Part, threshold: int) -> Close
     >>> close_cells(Joint(frame, True), Part(()), Part(()), 10).number
     1
     """
-    frame = _shown(_shown(joint.frame, "a", new), "b", earlier)
+    frame = shown(shown(joint.frame, "a", new), "b", earlier)
     nested = not (
         frame.filter(pl.col("a in") & ~pl.col("b in")).height
         and frame.filter(~pl.col("a in") & pl.col("b in")).height
@@ -86,7 +86,7 @@ def close_cells(joint: Joint, new: Part, earlier: Part, threshold: int) -> Close
     return Close(0, (), nested)
 
 
-def _shown(frame: pl.DataFrame, tag: str, part: Part) -> pl.DataFrame:
+def shown(frame: pl.DataFrame, tag: str, part: Part) -> pl.DataFrame:
     """Write levels as text, and take out of an output the people in cells that it hides."""
     names = [f"{tag}{i}" for i in range(len(part.levels))]
     for i, name in enumerate(names):
@@ -248,12 +248,12 @@ def joined(one: Side, other: Side) -> Joint | None:
     """
     if one.data.frame is other.data.frame:
         subject = one.question.subject or other.question.subject
-        rows = _marked(one.data, {"a": one, "b": other}, person=subject)
+        rows = marked(one.data, {"a": one, "b": other}, person=subject)
         return Joint(_gathered(rows, subject is not None), certain=True)
     return _aligned(one, other)
 
 
-def _marked(
+def marked(
     data: Microdata, sides: dict[str, Side], *, person: str | None = None, kept: Sequence[str] = ()
 ) -> nw.LazyFrame[Any]:
     """Say of every record whether each side has it, and in which of its cells."""
@@ -321,7 +321,7 @@ def _aligned(one: Side, other: Side) -> Joint | None:
     left, right, certain = files
     parts = []
     for tag, side, file in (("a", one, left), ("b", other, right)):
-        rows = _marked(file, {tag: Side(file, side.question, side.edges)}, person=subject, kept=[_RECORD])
+        rows = marked(file, {tag: Side(file, side.question, side.edges)}, person=subject, kept=[_RECORD])
         parts.append(collect(rows))
     both = parts[0].join(parts[1], on=_RECORD, how="full", coalesce=True, suffix=" too")
     if subject is not None:

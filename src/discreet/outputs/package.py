@@ -204,6 +204,7 @@ def _session_files(session: Recorder) -> dict[str, bytes]:
             "project": session.project,
             "purpose": session.purpose,
             "started": session.started,
+            "before": session.before,
             "status": session.status,
         },
         "policy": session.policy.to_dict(),

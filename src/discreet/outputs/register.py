@@ -192,7 +192,7 @@ def _compared(new: Registered, earlier: Registered, threshold: int, barn: str) -
     nesting = nesting_of(new.where, earlier.where)
     if nesting == "disjoint":
         return []
-    kinship = _kinship(new.population, earlier.population)
+    kinship = kinship_of(new.population, earlier.population)
     shared = [name for name in new.by if name in earlier.by]
     listed = ", ".join([*shared, *(n for n in new.where if n in earlier.where and n not in shared)])
     found = _by_records(new, earlier, kinship, threshold)
@@ -243,13 +243,13 @@ def _by_records(
             return None
         file = new.data
         question = typed(file, question, tuple(question.where))
-    same = file.frame is new.data.frame and question == new.question and _cuts(new) == _cuts(earlier)
-    if same and not _part(earlier).hidden and not _part(new).hidden:
+    same = file.frame is new.data.frame and question == new.question and cuts_of(new) == cuts_of(earlier)
+    if same and not part_of(earlier).hidden and not part_of(new).hidden:
         return Close(), True
-    both = joined(Side(new.data, new.question, _cuts(new)), Side(file, question, _cuts(earlier)))
+    both = joined(Side(new.data, new.question, cuts_of(new)), Side(file, question, cuts_of(earlier)))
     if both is None:
         return Close(), False
-    return close_cells(both, _part(new), _part(earlier), threshold), both.certain
+    return close_cells(both, part_of(new), part_of(earlier), threshold), both.certain
 
 
 def _subtracts(new: Registered, earlier: Registered) -> bool:
@@ -267,19 +267,21 @@ def _common(new: Registered, earlier: Registered) -> bool:
     return bool(ours & theirs)
 
 
-def _cuts(entry: Registered) -> tuple[float, ...]:
+def cuts_of(entry: Registered) -> tuple[float, ...]:
+    """The cut points of a histogram."""
     value = entry.question.value if entry.question is not None else None
     return tuple(entry.edges[value][0]) if value is not None and value in entry.edges else ()
 
 
-def _part(entry: Registered) -> Part:
+def part_of(entry: Registered) -> Part:
+    """What is published of an output."""
     levels = tuple(tuple(str(level) for level in known) for known in entry.levels)
     table = np.asarray(entry.counts, dtype=np.float64).reshape(tuple(len(known) for known in levels))
     hidden = frozenset(
         tuple(known[i] for known, i in zip(levels, place, strict=True))
         for place in np.argwhere(np.isnan(table))
     )
-    return Part(levels, hidden, entry.adds_up and entry.additive, bool(_cuts(entry)))
+    return Part(levels, hidden, entry.adds_up and entry.additive, bool(cuts_of(entry)))
 
 
 def _by_counts(  # noqa: PLR0917
@@ -359,7 +361,8 @@ def nesting_of(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Nesting:
     return "inside" if inside else "around" if around else "overlapping"
 
 
-def _kinship(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Literal["same", "update", "other"]:
+def kinship_of(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Literal["same", "update", "other"]:
+    """Say whether two outputs are of the same data, of a later version of them, or of others."""
     ours, theirs = new.get("columns", {}), earlier.get("columns", {})
     both = [name for name in ours if name in theirs]
     agree = all(ours[name] == theirs[name] for name in both)

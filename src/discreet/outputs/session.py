@@ -38,6 +38,9 @@ class Session(ModelQuestions):
         Who, for what, and why; they stand in the package.
     earlier
         Packages of the same project: their outputs are differenced with those of this session.
+    register
+        The register of what went out of the data, made where it is not there; outputs are held against it, and entered
+        when the session is saved. One that lies beside the file that was read is asked without being named.
     clock
         Where the time comes from; the system unless given.
 

@@ -20,6 +20,9 @@ from discreet.outputs.check_results import Finding, Status, worst
 from discreet.outputs.output import Draft, Output
 from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.register import OutputRegister, Registered
+from discreet.outputs.released_sets import Sets, entries_of, found_in, sets_of, told_of
+from discreet.register import Register
+from discreet.register.releases import NOBODY_KNOWS
 
 
 class Recorder:
@@ -34,6 +37,7 @@ class Recorder:
         project: str = "",
         purpose: str = "",
         earlier: Sequence[str | Path] = (),
+        register: str | Path | None = None,
         clock: Callable[[], datetime.datetime] | None = None,
     ) -> None:
         self.policy = OutputPolicy.load(policy)
@@ -43,7 +47,11 @@ class Recorder:
         self.started = self._now()
         self._outputs: dict[str, Output] = {}
         self._made = 0
-        self.register = OutputRegister(_earlier(earlier))
+        self.register = OutputRegister(entries_of(earlier))
+        self._sets: dict[str, list[tuple[Registered, Sets]]] = {}
+        self._enters = register is not None
+        self.releases = _releases(self.data, register)
+        """What went out of the data before, where a register says so."""
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +106,7 @@ class Recorder:
         }
         entries = [_renamed(e, name) if e.name == old.name else e for e in self.register]
         self.register = OutputRegister(entries)
+        self._sets[name] = self._sets.pop(old.name, [])
         return renamed
 
     def remove(self, output: str | Output) -> None:
@@ -105,16 +114,27 @@ class Recorder:
         name = self[_name_of(output)].name
         del self._outputs[name]
         self.register.drop(name)
+        self._sets.pop(name, None)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the package for the checker: a folder, or a zip where the name ends in .zip."""
         from discreet.outputs.package import write_package
 
-        return write_package(self, Path(path), overwrite=overwrite)
+        written = write_package(self, Path(path), overwrite=overwrite)
+        if self._enters and self.releases is not None:
+            self._enter_in(self.releases, written)
+        return written
+
+    @property
+    def before(self) -> str:
+        """What is known of what went out before, in a sentence."""
+        if self.releases is None:
+            return NOBODY_KNOWS
+        return f"The register '{self.releases.path.name}' holds {len(self.releases.releases)} releases."
 
     def __repr__(self) -> str:
         lines = [f"Session under policy '{self.policy.name}': {len(self)} outputs, status {self.status}"]
-        return "\n".join([*lines, *(f"  {output.line}" for output in self)])
+        return "\n".join([*lines, *(f"  {output.line}" for output in self), self.before])
 
     def _now(self) -> str:
         return str(self._clock().isoformat(timespec="seconds"))
@@ -133,7 +153,7 @@ class Recorder:
         entries = [_renamed(entry, name) for entry in draft.entries]
         barn = draft.checked.barns[0] if draft.checked.barns else "a"
         barn = barn if barn in "ad" else "a"
-        found = self._differences(entries, barn)
+        found = [*self._differences(entries, barn), *self._since_earlier(name, entries, barn)]
         checked = draft.checked.with_more(found) if found else draft.checked
         for entry in entries:
             self.register.add(entry)
@@ -165,6 +185,34 @@ class Recorder:
         # A margin says of the same people what its cells say: once is enough.
         return list(reversed(found.values()))
 
+    def _since_earlier(self, name: str, entries: Sequence[Registered], barn: str) -> list[Finding]:
+        """Hold entries against what went out of earlier sessions, and keep whom they are about until they are saved."""
+        if self.releases is None:
+            return []
+        limit = self.policy.difference_threshold or self.policy.threshold
+        made = [(entry, sets_of(entry, self.releases)) for entry in entries]
+        self._sets[name] = [(entry, sets) for entry, sets in made if sets]
+        found = [
+            finding
+            for entry, sets in self._sets[name]
+            for finding in found_in(self.releases, entry, sets, limit, barn)
+        ]
+        return list({finding.reason: finding for finding in found}.values())
+
+    def _enter_in(self, releases: Register, package: Path) -> None:
+        """Enter what is meant for release, each output once."""
+        from discreet.outputs.package import Package
+
+        known = [line["sets"] for line in releases.of_kind("output")]
+        mark = Package.load(package).checksum
+        for output in self:
+            if output.status == "fail" and not output.exception:
+                continue
+            for entry, sets in self._sets.get(output.name, ()):
+                if sets not in known:
+                    told = told_of(entry, sets, releases)
+                    releases.enter("output", file=package.name, checksum=mark, output=output.name, **told)
+
     def _change(self, output: str | Output, **changes: Any) -> Output:
         changed = self[_name_of(output)].but(**changes)
         self._outputs[changed.name] = changed
@@ -178,6 +226,18 @@ class Recorder:
         checked_name(name, "output")
 
 
+def _releases(data: Microdata | None, place: str | Path | None) -> Register | None:
+    """Open the register that was named, or the one that lies beside the file that the data were read from."""
+    if place is not None:
+        if data is None:
+            raise ParameterError("A register belongs to data: give the session data=… as well.")
+        return Register(place, data)
+    origins = () if data is None else data.metadata.origins
+    beside = [Register.place_beside(where) for where, query in origins if not query]
+    found = next((one for one in beside if one.is_file()), None)
+    return None if found is None or data is None else Register(found, data)
+
+
 def _command() -> str:
     """Read the call that made an output from the script, where there is one."""
     here = str(Path(__file__).parent)
@@ -187,22 +247,6 @@ def _command() -> str:
     if frame is None:
         return ""
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals).strip()
-
-
-def _earlier(paths: Sequence[str | Path]) -> list[Registered]:
-    from discreet.outputs.package import Package
-
-    found: list[Registered] = []
-    for path in paths:
-        package = Package.load(path)
-        withheld = {o["name"] for o in package if o["status"] == "fail" and not o["exception"]}
-        label = Path(path).name
-        found += [
-            replace(entry, name=f"{entry.name} of {label}")
-            for entry in package.register
-            if entry.name not in withheld
-        ]
-    return found
 
 
 def as_microdata(data: Any) -> Microdata:

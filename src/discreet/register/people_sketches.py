@@ -102,8 +102,15 @@ def people_sketch(
         The column that says whose a record is.
     """
     names = list(dict.fromkeys([*columns, *([person] if person else [])]))
-    held = keyed_words(frame.select(names), _secret(key, "content"))
-    place = keyed_words(frame.select(person), _secret(key, "person")) if person else held
+    secret = _secret(key, "content")
+    held = keyed_words(frame.select(names), secret)
+    if person:
+        place = keyed_words(frame.select(person), _secret(key, "person"))
+    else:  # two records that hold the same are two people
+        again = pl.DataFrame({"held": held, "again": 0}).select(
+            "held", pl.int_range(pl.len()).over("held").alias("n")
+        )
+        held = place = keyed_words(again, secret)
     sums = np.zeros(_BUCKETS, dtype=np.uint64)
     np.add.at(sums, (place >> np.uint64(32)) % np.uint64(_BUCKETS), held)
     people = frame[person].n_unique() if person else frame.height

@@ -116,7 +116,7 @@ def _together(
     beside, found = [], []
     for name, other in earlier.items():
         theirs = engine.collect(other)
-        known = [key for key in keys if key in theirs.columns]
+        known = [key for key in dict.fromkeys([*keys, *other.roles.keys]) if key in theirs.columns]
         places = _linked(everything, theirs, released.roles.person)
         if places is None:
             found.append(_by_counts(released, other, [key for key in known if key in here], name, k))

@@ -4,6 +4,9 @@ A tree draws values of real people, and some synthetic records are alone with th
 steps that help are few: blur the numbers that nearly everybody has for themselves, drop records that are alone, draw
 what is sensitive, and then everything, from larger groups. They are taken one after the other, only as far as the
 verdict asks for them, and `judge` has the last word.
+
+What attacks find is judged by people who were not used. Where nobody was set aside, the same synthesizer is fitted to
+each of two halves of the people and attacked with the other half as strangers (cross-fitting).
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.attack.success import put_together
 from discreet.core.cards import card_of
+from discreet.core.errors import DiscreetError
 from discreet.core.findings import OfSynthesis
-from discreet.core.randomness import Seed
-from discreet.core.results import Step
+from discreet.core.randomness import Seed, generator
+from discreet.core.requests import answer_of
+from discreet.core.results import Measure, Step
 from discreet.core.verdicts import Acceptance, Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
@@ -31,6 +37,8 @@ from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.release_preparation import without_single_records
 from discreet.synth.smoothing import own_values
 from discreet.synth.synthesizer import seed_of
+from discreet.workflow.pair_questions import as_ruled, by_name
+from discreet.workflow.pairing import pair_of
 from discreet.workflow.policy_judgment import judge
 from discreet.workflow.synthesis_within_risk import SynthesisWithinRisk, synthesize_within_risk
 
@@ -137,8 +145,8 @@ def synthesize_for_policy(
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 200, "age": ages, "ill": [True, False, False, False] * 100})
     >>> data = Microdata(people, keys=["sex", "age"], sensitive="ill")
     >>> found = synthesize_for_policy(data, "synthetic-file", seed=1)
-    >>> found.meets, found.steps
-    (True, ())
+    >>> found.verdicts[0].outcome, found.steps[0].partition(":")[0]
+    ('open', 'Judged by cross-fitting')
     """
     require_microdata(data)
     rules = None if policy is None else Policy.load(policy)
@@ -151,6 +159,8 @@ def synthesize_for_policy(
     drawing = _Drawing(
         data, learned, n, copies, root if within is None else within.drawn_by, progress, tuple(accept)
     )
+    if within is not None:
+        drawing = replace(drawing, strangers=within.set_aside)
     found = _tried(drawing, rules, chosen, (), fitted)
     best = found
     if found.meets is False:
@@ -264,6 +274,71 @@ class _Drawing:
     root: int
     progress: bool
     accept: tuple[Acceptance, ...] = ()
+    strangers: Microdata | None = None
+
+    def verdict(self, file: Microdata, policy: Policy, attacked: Mapping[str, Measure] | None) -> Verdict:
+        """Judge a file; with what attacks found where the rest holds."""
+        return judge(file, policy, self.data, crossed=attacked, accept=self.accept, seed=self.root)
+
+
+def _by_strangers(
+    policy: Policy, used: Microdata, file: Microdata, strangers: Microdata, seed: int
+) -> dict[str, Measure]:
+    """Attack one file with people who were not used, as the rules of a policy ask for it."""
+    known = by_name()
+    names = dict.fromkeys(rule.measure for rule in policy.comparison)
+    asked = [known[name] for name in names if known[name].needs.without == _CROSS_FIT]
+    if not asked:
+        return {}
+    case = as_ruled(pair_of(used, [file], strangers, seed=seed), policy.comparison)
+    answers = {one.name: answer_of(one, case, policy.parameters.get(one.name, {})) for one in asked}
+    return {name: answer for name, answer in answers.items() if isinstance(answer, Measure)}
+
+
+def _crossed(policy: Policy, drawing: _Drawing, chosen: Synthesizer) -> dict[str, Measure]:
+    """Fit the synthesizer to each half of the people, and attack it with the other half; both runs together."""
+    if not any(rule.measure in _cross_fitted() for rule in policy.comparison):
+        return {}
+    halves = _halves(drawing.data, drawing.root)
+    runs: list[dict[str, Measure]] = []
+    for used, others in (halves, halves[::-1]):
+        seed = drawing.root + 1 + len(runs)
+        try:
+            file: Any = chosen.fit(used, seed=seed).sample(seed=seed)
+        except DiscreetError:
+            # What half of the people is too few for leaves the rules open.
+            return {}
+        runs.append(_by_strangers(policy, used, file, others, seed))
+    return {
+        name: put_together([run[name] for run in runs], caveats=[_CROSS_FITTED])
+        for name in runs[0]
+        if name in runs[1]
+    }
+
+
+def _cross_fitted() -> set[str]:
+    return {name for name, one in by_name().items() if one.needs.without == _CROSS_FIT}
+
+
+def _halves(data: Microdata, root: int) -> list[Microdata]:
+    """Divide the people into two halves; whoever lives together or has several records stays together."""
+    table = engine.collect(data, data.columns)
+    unit = data.roles.household or engine.counted_unit(data)
+    who = (
+        table[unit].rank("dense").fill_null(0).to_numpy().astype(np.int64)
+        if unit in table.columns
+        else np.arange(table.height)
+    )
+    people = np.unique(who)
+    first = np.isin(who, generator(root, "halves").permutation(people)[: len(people) // 2])
+    return [data.with_frame(engine.in_kind(data, table.filter(pl.Series(side)))) for side in (first, ~first)]
+
+
+_CROSS_FIT = "cross-fit"
+_CROSS_FITTED = (
+    "Judged by cross-fitting: the same synthesizer was fitted to each half of the people and attacked with the other "
+    "half as strangers. A model of half the people follows each of them at least as closely as one of all."
+)
 
 
 def _tried(
@@ -283,22 +358,30 @@ def _tried(
     logs: list[tuple[Step, ...]] = []
     steps = list(done)
     log: tuple[Step, ...]
+    shown: dict[str, Measure] | None = None
     for number, made in enumerate(drawn if isinstance(drawn, list) else [drawn]):
         file, log = made, ()
         if policy is None:
             files.append(file)
             logs.append(log)
             continue
-        verdict = judge(file, policy, data, accept=drawing.accept, seed=root)
+        verdict = drawing.verdict(file, policy, None)
         broken = [check.measure for check in verdict.checks if check.passed is False]
         if any(_help_for(measure).helped_by == "other records" for measure in broken):
             file, log = _without_lookalikes(made, data, fitted, root + number)
-            verdict = judge(file, policy, data, accept=drawing.accept, seed=root)
+            verdict = drawing.verdict(file, policy, None)
             gone = sum(step.removed_records for step in log)
             steps.append(
                 f"{gone:,} records that are alone with their keys in the synthetic file were removed, whoever is in "
                 "the original, and others drawn for them."
             )
+        if verdict.meets is not False:
+            if drawing.strangers is not None:
+                shown = _by_strangers(policy, drawing.learned, file, drawing.strangers, root)
+            elif shown is None:
+                shown = _crossed(policy, drawing, chosen)
+                steps += [_CROSS_FITTED] if shown else []
+            verdict = drawing.verdict(file, policy, shown) if shown else verdict
         files.append(file)
         verdicts.append(verdict)
         logs.append(tuple(log))
