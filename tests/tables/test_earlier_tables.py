@@ -43,7 +43,9 @@ def known_together(new, suppressed, earlier):
     rank = np.linalg.matrix_rank(out)
     hidden = np.hstack([mine[:, suppressed], theirs[:, earlier.suppressed]])
     return [
-        at for at in range(hidden.shape[1]) if np.linalg.matrix_rank(np.column_stack([out, hidden[:, at]])) == rank
+        at
+        for at in range(hidden.shape[1])
+        if np.linalg.matrix_rank(np.column_stack([out, hidden[:, at]])) == rank
     ]
 
 
@@ -93,7 +95,9 @@ def test_a_table_of_fewer_and_one_of_more_dimensions_are_held_together():
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(1, 9)), min_size=7, max_size=14),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(1, 9)), min_size=7, max_size=14
+    ),
     st.sampled_from([2, 3, 4]),
     st.integers(0, 2**9 - 1),
 )

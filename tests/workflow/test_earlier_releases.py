@@ -51,7 +51,9 @@ def test_bands_that_cut_elsewhere_are_caught_where_records_stand_in_one_order(pe
 
 def exposed(people, one, other, k=3):
     """Count from the definition: hidden among k in each, not in both together."""
-    both = pl.DataFrame({f"{key}{side}": frame[key] for side, frame in enumerate((one, other)) for key in KEYS})
+    both = pl.DataFrame(
+        {f"{key}{side}": frame[key] for side, frame in enumerate((one, other)) for key in KEYS}
+    )
     sizes = [
         both.select(pl.len().over([name for name in both.columns if name[-1] in sides])).to_series()
         for sides in ("0", "1", "01")

@@ -19,9 +19,9 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.findings import Finding
 from discreet.core.randomness import Seed, generator, some_rows
+from discreet.numerics.counts_of_counts import mostly_own
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import MixedSpace, Points
-from discreet.numerics.own_values import mostly_own
 from discreet.pairs.side_by_side import plain_rows
 
 _SLACK = 1e-12

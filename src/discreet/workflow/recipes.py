@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats
 from discreet.core.cards import Aim, card_of
-from discreet.numerics.own_values import mostly_own
+from discreet.numerics.counts_of_counts import mostly_own
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, Plan, TCloseness
 from discreet.protect.privacy_models import PrivacyModel, class_sizes_ruled, models_ruled
