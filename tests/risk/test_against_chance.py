@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, compare
-from discreet.numerics.poisson_mixtures import alone_in_both
+from discreet.numerics.counts_of_counts import alone_in_both
 from discreet.risk import attribution, near_copies, replicated_uniques
 from discreet.risk.copy_counts import Found
 

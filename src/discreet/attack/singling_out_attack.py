@@ -27,7 +27,7 @@ from discreet.core.randomness import Seed, generator
 from discreet.core.results import Detail, Measure
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.numerics.poisson_mixtures import MOST_COUNTED, count_law, mixture_weights, rates_of
+from discreet.numerics.counts_of_counts import MOST_COUNTED, count_law, mixture_weights, rates_of
 
 Predicates = Literal["univariate", "multivariate"]
 

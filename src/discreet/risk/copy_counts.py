@@ -19,6 +19,7 @@ import polars as pl
 from discreet.core.arrays import Floats, Integers
 from discreet.core.findings import Finding
 from discreet.core.randomness import Seed, generator, some_rows
+from discreet.numerics.counts_of_counts import mostly_own
 from discreet.numerics.distance.search import nearest, ties_within
 from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.pairs.side_by_side import plain_rows
@@ -154,9 +155,6 @@ def _relative(distance: Floats, isolation: Floats) -> Floats:
     return np.where(alone, distance / np.where(alone, isolation, 1.0), np.inf)
 
 
-_OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself
-_SHARED, _MANY = 0.01, 5  # values of more people than this share, and than so many, are left aside for that
-_LEAST_OWN = 0.1  # of all people must have one, or these are rare values of a column of groups
 _BY_CHANCE = 0.05  # up to this share of newcomers have somebody's own value by chance
 _FEWEST = 20
 _LARGEST = 100
@@ -208,10 +206,7 @@ def _column(ours: pl.DataFrame, theirs: pl.DataFrame, reach: float) -> TellingCo
     own = counted.filter(pl.col("·many") == 1).select(names)
     pairs = counted.filter(pl.col("·many") == 2).height
     chance = 2 * pairs / ours.height
-    # An amount that most people do not have, such as a benefit, is 0 for many and one person's own for the others.
-    most = max(_MANY, _SHARED * ours.height)
-    few = counted.filter(pl.col("·many") <= most)["·many"].sum()
-    if own.height < max(_OWN * few, _LEAST_OWN * ours.height, _FEWEST / 2) or chance > _BY_CHANCE:
+    if not mostly_own(counted["·many"].to_numpy()) or own.height < _FEWEST / 2 or chance > _BY_CHANCE:
         return None
     hits = theirs.join(own, on=names, how="semi")
     people = hits.n_unique()

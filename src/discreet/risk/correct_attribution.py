@@ -39,7 +39,9 @@ def _guessed_right(found: Measure, beside: Beside) -> Iterator[Finding]:
         named = "the sensitive value" if column is None else f"'{column}'"
         some = f" ({percent(matched)} of all people)" if isinstance(matched, float) and matched < 1 else ""
         usual, beyond = (found.figures.get(name) for name in ("cap_by_chance", "learned_beyond_chance"))
-        others = f", and {percent(usual)} from other people with the same keys" if usual is not None else ""
+        others = (
+            f", and {percent(usual)} from other people with the same keys" if isinstance(usual, float) else ""
+        )
         yield Finding(
             "guessed right",
             1 + 2 * (right - blind) if beyond else _LAST,

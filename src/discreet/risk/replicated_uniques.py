@@ -25,7 +25,7 @@ from discreet.core.wording import named, percent
 from discreet.engine.comparable import comparable
 from discreet.engine.precision import Setting
 from discreet.microdata import Microdata
-from discreet.numerics.poisson_mixtures import alone_in_both
+from discreet.numerics.counts_of_counts import alone_in_both
 from discreet.pairs.side_by_side import check_precision, files_alike, grid_words, stated_precision
 from discreet.risk.copy_counts import Found
 from discreet.risk.disclosure_cells import identity_shares, missing_key

@@ -6,11 +6,12 @@ import numpy as np
 
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import ParameterError, unknown_name
+from discreet.numerics.counts_of_counts import mostly_own
 
 SMOOTHINGS = ("spline", "density", "running-mean", "adaptive", "between")
-_OWN = 0.5
 _NEIGHBORS = 3
 _SPIKE = 0.7
+_COMMON = 0.1  # a value of so many is nobody\'s own: no income, no benefit
 _TOP_CODED = 0.01
 _KNOTS = 1000
 _BINS = 1000
@@ -21,9 +22,9 @@ _REACH = 10
 def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.random.Generator) -> Floats:
     """Blur drawn values.
 
-    A value that holds more than 70 percent of the records, and top-coded ones (more than one percent at the largest
-    value), stay as they are: they are no numbers that a neighbor could have. The others stay within the observed
-    range.
+    A value that holds more than 70 percent of the records (a tenth, for ``"adaptive"``), and top-coded ones (more than
+    one percent at the largest value), stay as they are: they are no numbers that a neighbor could have. The others
+    stay within the observed range.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.rand
     """
     if kind not in SMOOTHINGS:
         raise ParameterError(unknown_name(kind, SMOOTHINGS, what="smoothing"))
-    free = _free(values) if kind != "between" else _rare(values)
+    free = _free(values, _COMMON if kind == "adaptive" else _SPIKE) if kind != "between" else _rare(values)
     if free.sum() < 3 or np.ptp(values[free]) == 0:
         return values
     own = values[free]
@@ -122,15 +123,14 @@ def _bandwidth(values: Floats) -> float:
 
 
 def own_values(values: Floats) -> bool:
-    """Whether most of these numbers are one record's alone, so that a number tells whose it is.
+    """Whether most of these numbers, but for those that many share, are one record's alone and tell whose it is.
 
     Examples
     --------
     >>> own_values(np.array([1.0, 2.0, 3.0, 3.0])), own_values(np.array([1.0, 1.0, 2.0, 2.0]))
     (True, False)
     """
-    _, held = np.unique(values, return_counts=True)
-    return bool((held == 1).sum() >= _OWN * len(values)) if len(values) else False
+    return mostly_own(np.unique(values, return_counts=True)[1])
 
 
 def _apart(values: Floats) -> Floats:
@@ -149,9 +149,9 @@ def _folded(values: Floats, low: float, high: float) -> Floats:
     return np.asarray(low + np.where(away > span, 2 * span - away, away))
 
 
-def _free(values: Floats) -> Flags:
+def _free(values: Floats, spike: float) -> Flags:
     distinct, held = np.unique(values, return_counts=True)
-    fixed = distinct[held > _SPIKE * len(values)]
+    fixed = distinct[held > spike * len(values)]
     top = distinct[-1:] if held[-1] > max(_TOP_CODED * len(values), 10) else distinct[:0]
     return ~np.isin(values, np.concatenate([fixed, top]))
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet.core.arrays import Floats
 from discreet.core.cards import Aim, card_of
+from discreet.numerics.counts_of_counts import mostly_own
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, Plan, TCloseness
 from discreet.protect.privacy_models import PrivacyModel, class_sizes_ruled, models_ruled
@@ -317,7 +318,7 @@ def _aim(rule: Rule) -> Aim:
 
 
 _MOSTLY_OWN = (
-    0.5  # from this share of values that one person has alone, a column tells people apart by itself
+    0.4  # of values that one person has alone: a little before a column tells people apart by itself
 )
 _STEPS = 200
 _MOST_LARGEST = 0.01
@@ -342,7 +343,8 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
             continue
         known = values.cast(pl.Float64).fill_nan(None).drop_nulls()
         counts = known.unique_counts()
-        if len(known) < 2 * max(aims.k, 10) or int((counts == 1).sum()) < _MOSTLY_OWN * 0.8 * len(known):
+        own = int((counts == 1).sum()) >= _MOSTLY_OWN * len(known) or mostly_own(counts.to_numpy())
+        if len(known) < 2 * max(aims.k, 10) or not own:
             continue
         numbers = known.to_numpy()
         low, high = np.quantile(numbers, [0.05, 0.95])

@@ -1,4 +1,4 @@
-"""Counts of things that occur at rates of their own: what would be counted in more, or other, people?
+"""How many things occur once, twice, …: what would be counted in more, or other, people, and what is one's own?
 
 How often something was seen (the people of a class, the matches of a description) is taken as a draw of a Poisson law
 whose rate differs from thing to thing. The law of the rates is estimated without assuming its form: the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Integers
+from discreet.core.arrays import Array, Floats, Integers
 
 MOST_COUNTED = 24  # counts up to here are told apart; what occurs more often is neither alone nor new
 _STEPS = 200
@@ -81,3 +81,26 @@ def alone_in_both(sizes: Integers, times: float) -> tuple[float, float]:
     redrawn = mixture_weights(again[:, 1:].astype(np.float64), law, 2 * _STEPS, fitted)
     spread = float((redrawn @ alone).std()) * classes
     return min(float((fitted @ alone)[0]) * classes, 2 * times * float(seen[2])), spread
+
+
+# Which columns tell people apart by a single value? An income to the cent, also where many have none.
+
+
+_OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself
+_SHARED, _MANY = 0.01, 5  # values of more people than this share, and than so many, are left aside for that
+_LEAST = 0.1  # of all people must have one, or these are the rare values of a column of groups
+
+
+def mostly_own(counts: Array) -> bool:
+    """Whether most values are one person's alone, but for those that many share, from how many people have each.
+
+    Examples
+    --------
+    >>> mostly_own(np.array([1, 1, 2])), mostly_own(np.array([2, 2, 1]))
+    (True, False)
+    >>> mostly_own(np.array([700, *[1] * 300])), mostly_own(np.array([900, 60, *[1] * 40]))
+    (True, False)
+    """
+    people, own = int(np.sum(counts)), int(np.sum(counts == 1))
+    few = int(np.sum(counts[counts <= max(_MANY, _SHARED * people)]))
+    return people > 0 and own >= max(_OWN * few, _LEAST * people)
