@@ -253,7 +253,7 @@ class _Bench:
             return _unjudged(rule, lacking, table)
         if isinstance(pair, PairCase) and len(pair.files.copies) > 1 and question.side == "risk":
             return _worst(
-                [self._of_copy(rule, question, pair, place) for place in range(len(pair.files.copies))]
+                rule, [self._of_copy(rule, question, pair, place) for place in range(len(pair.files.copies))]
             )
         asked = self._scenario(
             table,
@@ -294,14 +294,14 @@ class _Bench:
         return answer_of(question, case, self.policy.parameters.get(measure, {}))
 
 
-def _worst(checks: Sequence[Check | Unjudged]) -> Check | Unjudged:
+def _worst(rule: Rule, checks: Sequence[Check | Unjudged]) -> Check | Unjudged:
     """Give the copy that decides: one that fails, else one that is open, else the one nearest to the limit."""
 
     def rank(one: Check | Unjudged) -> tuple[int, float]:
         if isinstance(one, Unjudged):
             return 1, 0.0
         actual = float(one.actual) if isinstance(one.actual, int | float) else math.inf
-        return (2 if one.passed else 0), (actual if one.limit.startswith("at least") else -actual)
+        return (2 if one.passed else 0), (-actual if rule.at_least is None else actual)
 
     return min(checks, key=rank)
 
