@@ -154,7 +154,7 @@ def test_percentages_have_a_sign_and_fractions_have_none(name):
     counts = {"uniques_original", "uniques_released", "unique_matches", "replicated", "replicated_by_chance",
               "targets", "flagged_targets",
               "denom_max", "denom_mean", "denom_mean_records", "one_way_flag", "two_way_pairs",
-              "records_over_denom", "replicated_by_chance"}  # fmt: skip
+              "records_over_denom"}  # fmt: skip
     for line in str(found).splitlines()[1 : 1 + len(found.figures)]:
         figure, _, value = line.strip().partition("  ")
         assert value.endswith(" %") == (figure not in counts and "undefined" not in value), line

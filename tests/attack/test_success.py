@@ -96,3 +96,84 @@ def test_a_control_that_fares_worse_clears_nothing():
     assert found.figures["risk_high"] < 0
     assert "nothing is known of the risk" in found.meaning
     assert "up to 0 %" not in found.meaning
+
+
+TRIALS = st.lists(st.tuples(TALLIES, TALLIES), min_size=1, max_size=6).map(
+    lambda pairs: {f"way {place}": Trial(*pair, 0.1) for place, pair in enumerate(pairs)}
+)
+
+
+@given(TRIALS)
+def test_what_is_sure_is_less_than_what_cannot_be_ruled_out_and_no_way_is_overlooked(trials):
+    found = measured("attack", trials, doing="finds a person").figures
+    lows = [trial.beyond(len(trials)).low for trial in trials.values()]
+    highs = [trial.beyond().high for trial in trials.values() if not trial.is_no_secret]
+    assert found["risk_at_least"] == pytest.approx(
+        max([low for low in lows if low is not None], default=0), abs=1e-9
+    ) or (found["risk_at_least"] == 0)
+    assert all(high is None or found["risk_at_most"] >= high - 1e-12 for high in highs)
+
+
+def test_another_way_that_may_achieve_more_is_not_overlooked():
+    trials = {
+        "sure": Trial(Tally(300, 10_000), Tally(100, 10_000), 0.0),
+        "few": Trial(Tally(2, 20), Tally(1, 20), 0.0),
+    }
+    found = measured("attack", trials, doing=lambda way: f"finds a person ({way})")
+    assert "(sure)" in found.meaning
+    assert found.figures["risk_high"] < 0.05 < 0.15 < found.figures["risk_at_most"]
+
+
+def test_of_forty_ways_that_gain_nothing_hardly_ever_one_seems_sure():
+    draws = np.random.default_rng(1)
+    wrong = 0
+    for _ in range(400):
+        rates = draws.uniform(0.02, 0.6, 40)
+        hits, others = draws.binomial(800, rates), draws.binomial(800, rates)
+        trials = {
+            str(at): Trial(Tally(float(a), 800), Tally(float(b), 800), 0.0)
+            for at, (a, b) in enumerate(zip(hits, others, strict=True))
+        }
+        wrong += measured("attack", trials, doing="finds").figures["risk_at_least"] > 0
+    assert wrong / 400 <= 0.05
+
+
+def test_more_attacks_together_make_what_is_sure_smaller_and_nothing_else():
+    trial = Trial(Tally(300, 1000), Tally(125, 1000), 0.1)
+    alone, four = (measured("attack", trial, doing="finds", jointly=many).figures for many in (1, 4))
+    assert four["risk_at_least"] < alone["risk_at_least"]
+    assert four["risk_at_most"] == alone["risk_at_most"]
+
+
+def test_people_of_another_kind_clear_nothing():
+    found = measured("membership", Trial(Tally(100, 1000), Tally(500, 1000), 0.5), doing="recognizes")
+    assert found.figures["risk_at_most"] == 1
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.3])
+def test_the_interval_about_a_rare_secret_is_narrower_and_still_holds_the_truth(gain):
+    draws = np.random.default_rng(2)
+    inside, widths = [], []
+    for _ in range(400):
+        rare = [draws.random(2000) < 0.05 for _ in range(2)]
+        # Whoever is not rare is guessed right by saying so; of the rare a tenth of strangers, and more of the others.
+        found = [
+            np.where(own, draws.random(2000) < 0.1 + 0.9 * more, True)
+            for own, more in zip(rare, (gain, 0), strict=True)
+        ]
+        with_blind = Trial.of_guesses(found[0], found[1], ~rare[0], ~rare[1]).beyond()
+        without = Trial(Tally.of(found[0]), Tally.of(found[1]), 0.95).beyond()
+        truth = gain
+        inside.append(with_blind.low <= truth <= with_blind.high)
+        widths.append((with_blind.high - with_blind.low) / (without.high - without.low))
+    assert np.mean(inside) >= 0.93
+    assert np.median(widths) < 0.75
+
+
+def test_a_secret_that_follows_from_another_column_is_none_and_a_rare_one_is():
+    known = Trial(Tally(990, 1000), Tally(985, 1000), 0.3)
+    rare = Trial(Tally(990, 1000), Tally(985, 1000), 0.985)
+    assert known.is_no_secret
+    assert not rare.is_no_secret
+    found = measured("inference", {"a by nearest": known, "b by nearest": rare}, doing="guesses")
+    assert any("is no secret: 'a by nearest'" in caveat for caveat in found.caveats)

@@ -212,20 +212,21 @@ def _secret(way: str) -> str:
     return way.rpartition(" by ")[0]
 
 
-_OPEN, _SURELY = 0.08, 0.1
-
-
 def _unsure(
     trials: Mapping[str, success.Trial], settled: Collection[str], jointly: int
 ) -> dict[str, Sequence[Method]]:
     """Name the secrets and methods that leave a risk open, where no other is sure to be one."""
     many = len(trials) * jointly
     sure = {name: one.beyond(many).low or 0.0 for name, one in trials.items()}
-    if max(sure.values()) > _SURELY:
+    if max(sure.values()) > success.SURELY:
         return {}
-    left = [name for name, one in trials.items() if name not in settled and one.at_most(len(trials)) > _OPEN]
+    left = [
+        name
+        for name, one in trials.items()
+        if name not in settled and one.at_most(len(trials)) > success.OPEN
+    ]
     # Where one way all but shows a risk, that nothing is found by the others clears nothing.
-    left = [name for name in left if sure[name] > _OPEN / 2] or left
+    left = [name for name in left if sure[name] > success.OPEN / 2] or left
     return {
         secret: tuple(method for method in METHODS if f"{secret} by {method}" in left)
         for secret in dict.fromkeys(map(_secret, left))

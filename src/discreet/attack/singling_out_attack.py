@@ -83,7 +83,7 @@ class Found:
         judged_by_holdout=True,
         without="cross-fit",
         one_type=True,
-        settings=lambda pair: {"attacks": 3_000},
+        settings=lambda pair: {"attacks": 2_000, "up_to": 8_000},
     ),
     worst=success.worst_at(20),
     synthesis=success.WOULD_GIVE,
@@ -96,6 +96,7 @@ def singling_out(
     *,
     holdout: Microdata | None = None,
     attacks: Annotated[int, AtLeast(1)] = 500,
+    up_to: Annotated[int, AtLeast(1)] | None = None,
     predicates: Predicates | None = None,
     conditions: Annotated[int, AtLeast(2)] = 4,
     columns: ColumnNames | None = None,
@@ -120,6 +121,8 @@ def singling_out(
     attacks
         How many descriptions of each kind are tried; half of those of several columns are found greedily, half by
         random trees.
+    up_to
+        Where nothing is sure after so many, try up to this many.
     predicates
         ``"univariate"`` or ``"multivariate"`` to try one kind only.
     conditions
@@ -171,27 +174,23 @@ def singling_out(
     root = int(generator(seed).integers(2**62))
     lines = success.as_numbers(victims)
     labels = np.array([not victims.is_number(name) for name in victims.names])
-    found: dict[str, Found] = {}
-    if predicates != "multivariate":
-        found["univariate"] = _single_values(lines[1], labels, attacks, generator(root, "univariate"))
-    if predicates != "univariate" and len(victims.names) > 1:
-        half = (attacks + 1) // 2
-        found["greedy"] = _greedy(lines[1], half, conditions, generator(root, "greedy"))
-        found["tree"] = _tree(lines[1], labels, half, conditions, generator(root, "tree"))
-    found = {name: one for name, one in found.items() if len(one)}
-    if not found:
-        return _nobody(victims, {"attacks": attacks, "columns": list(victims.names)})
-    held = _held(found, lines, labels, root)
-    trials = {name: one.trial for name, one in held.items()}
+    for tried in dict.fromkeys((attacks, max(up_to or attacks, attacks))):
+        found = _found(lines[1], labels, tried, predicates, conditions, root)
+        if not found:
+            return _nobody(victims, {"attacks": attacks, "columns": list(victims.names)})
+        held = _held(found, lines, labels, root)
+        trials = {name: one.trial for name, one in held.items()}
+        if not success.is_open(trials, jointly):
+            break
     return success.measured(
         "singling_out",
         trials,
         doing=lambda way: f"singles a person out ({_SEARCHES[way]})",
         jointly=jointly,
         figures=_by_kind(trials),
-        caveats=[*victims.caveats, *_scarce(found, attacks, victims)],
+        caveats=[*victims.caveats, *_scarce(found, tried, victims)],
         parameters={
-            "attacks": attacks,
+            "attacks": tried,
             "predicates": predicates or "both",
             "conditions": conditions,
             "columns": list(victims.names),
@@ -204,6 +203,20 @@ def singling_out(
             predicates=lambda: engine.like(original, _table(found, held, victims)),
         ),
     )
+
+
+def _found(  # noqa: PLR0917
+    released: Floats, labels: Flags, attacks: int, predicates: Predicates | None, conditions: int, root: int
+) -> dict[str, Found]:
+    """Search for descriptions that fit one released record, in each of the ways that were asked for."""
+    found: dict[str, Found] = {}
+    if predicates != "multivariate":
+        found["univariate"] = _single_values(released, labels, attacks, generator(root, "univariate"))
+    if predicates != "univariate" and len(released) > 1:
+        half = (attacks + 1) // 2
+        found["greedy"] = _greedy(released, half, conditions, generator(root, "greedy"))
+        found["tree"] = _tree(released, labels, half, conditions, generator(root, "tree"))
+    return {name: one for name, one in found.items() if len(one)}
 
 
 def _nobody(victims: success.Victims, parameters: Mapping[str, Any]) -> Measure:

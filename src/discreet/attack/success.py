@@ -299,6 +299,17 @@ def cannot_be_ruled_out(ways: Mapping[str, Trial], settled: Collection[str] = ()
     return max(left, default=0.0)
 
 
+def is_open(ways: Mapping[str, Trial], jointly: int) -> bool:
+    """Whether nothing is sure and little can be ruled out, so that more attacks would tell."""
+    many = len(ways) * jointly
+    sure = max((one.beyond(many).low or 0.0 for one in ways.values()), default=0.0)
+    return sure <= SURELY and cannot_be_ruled_out(ways) > OPEN
+
+
+OPEN, SURELY = 0.08, 0.1
+"""A risk of which more than the one cannot be ruled out is open, unless more than the other is sure already."""
+
+
 def worst_trial(trials: Mapping[str, Trial]) -> str:
     """Name the way of attacking whose risk is surest: the highest lower end; one without a risk only where all are."""
 
