@@ -109,7 +109,7 @@ def knowable_uniques(
         with it.
     may_know
         What else an intruder may know: ``dates``, ``places``, which values are ``missing``, and ``amounts`` that one
-        person has alone (each of these by itself).
+        person has alone (each of these by itself, and to the digit: a coarsely rounded amount is another one).
     columns
         Columns to look among; all but identifiers, weights and the like unless named.
     max_size
@@ -162,12 +162,13 @@ def knowable_uniques(
         )
     wanted = [key for key in (original.roles.keys if keys is None else keys) if key in compared.names]
     whole, parted = (plain_rows(_plain(table)) for table in (ours, theirs))
-    whole = as_coarse(whole, parted) if linked else whole
+    fine, whole = whole, as_coarse(whole, parted) if linked else whole
     units = [_unit(original, released, role) for role in ("person", "household")]
     apart = next((unit for unit in reversed(_groups(original)) if unit is not None), np.arange(ours.height))
     kinds = knowable_columns(original, (whole, parted), wanted, may_know, apart)
     single = [name for name, kind in kinds.items() if kind == "amounts"]
     several = [name for name in kinds if name not in single and name != PATTERN]
+    whole = whole.with_columns(fine.select(single))
     if PATTERN in kinds:
         whole, parted = with_pattern(whole, parted)
     people = _numbers(engine.unit_column(original), ours.height)

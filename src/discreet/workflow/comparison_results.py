@@ -91,10 +91,12 @@ class Alignment:
 class Worst:
     """What went wrong first: in sentences, and by column, pair and cell, the worst first.
 
-    Levels of cells are data values: they are empty unless they were asked for.
+    Levels of cells are data values: they are empty unless they were asked for. ``clear`` is what can be said of the use
+    of the release where nothing went wrong there.
     """
 
     sentences: tuple[str, ...] = ()
+    clear: str = ""
     variables: tuple[Mapping[str, Any], ...] = ()
     pairs: tuple[Mapping[str, Any], ...] = ()
     cells: tuple[Mapping[str, Any], ...] = ()
@@ -337,6 +339,7 @@ class Comparison:
             )
             parts.append(
                 f"<h4>{html.escape(release.name)}</h4><p>What went wrong first:</p><ul>{worst}</ul>"
+                f"<p>{html.escape(release.worst.clear)}</p>"
                 f"<table>{rows}</table>"
             )
         parts += [f"<p>{html.escape(self.not_judged)}</p>"] if self.not_judged else []
@@ -347,6 +350,7 @@ def _told(release: ComparedRelease, *, titled: bool) -> list[str]:
     """Write one release for a terminal: the worst first, then a table of the measures."""
     lines = [f"Release '{release.name}'"] if titled else []
     lines += ["What went wrong first:", *(f"  - {text}" for text in release.worst.sentences)]
+    lines += [f"  {release.worst.clear}"] if release.worst.clear else []
     for heading, measures in (
         ("What it costs", release.utility),
         ("What it gives away", release.risk),
@@ -386,7 +390,8 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
     beside = Beside(measures, alignment.linked, show_values)
     found = findings_of(beside)
     lost, given_away = found["utility"], found["risk"]
-    costs = _ranked(lost) if lost else [_nothing(beside, clear=not given_away)]
+    costs = _ranked(lost)
+    clear = "" if lost or alignment.only_original else _nothing(beside, clear=not given_away)
     if alignment.only_original:
         count = len(alignment.only_original)
         columns = f"column '{alignment.only_original[0]}'" if count == 1 else f"{count} columns"
@@ -400,7 +405,7 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
         for is_grave in (True, False)
     )
     room = max(_MOST_SENTENCES - len(grave) - len(usual), _LEAST_COSTS)
-    return Worst(sentences=(*grave, *costs[:room], *usual), **_tables(beside))
+    return Worst(sentences=(*grave, *costs[:room], *usual), clear=clear, **_tables(beside))
 
 
 def findings_of(beside: Beside) -> dict[Side, list[Finding]]:
