@@ -500,3 +500,9 @@ def test_a_hierarchy_cannot_be_changed_and_prints_no_leaves(kind):
         hierarchy.kind = "other"
     assert f"height {hierarchy.height}" in repr(hierarchy)
     assert "SE" not in repr(hierarchy)
+
+
+def test_values_asked_about_once_are_not_called_records():
+    hierarchy = Hierarchy.from_tree({"Europe": ["AT", "FR"]})
+    with pytest.raises(ColumnError, match=r"does not cover 2 of 3 distinct values\. Add"):
+        hierarchy.generalize(pl.Series("country", ["AT", "XX", "YY"]), 1)

@@ -65,7 +65,7 @@ def test_releases_of_the_nist_excerpt_are_put_side_by_side(test_data, tmp_path):
     assert margins["cart_cf21"] < margins["sdv_ctgan_epochs1000"]
     for release in found.releases.values():
         assert release.alignment.only_original or len(release.alignment.columns) == frame.width
-        assert release.worst.sentences
+        assert release.worst.sentences or release.worst.clear
         assert "new_rows" in release.risk
     page = found.to_html(tmp_path / "nist.html").read_text(encoding="utf-8")
     assert all(name in page for name in RELEASES)
@@ -90,7 +90,7 @@ def test_past_memory_other_people_of_adult_raise_no_alarm_and_a_hundred_copies_d
         for held in (others, leaky)
     )
     assert clean.risk["new_rows"].figures["copied_beyond_chance"] == 0
-    assert not clean.worst.sentences[0].startswith(tuple("0123456789"))
+    assert not any(said.startswith(tuple("0123456789")) for said in clean.worst.sentences)
     found = leaked.risk["new_rows"].figures
     assert found["copied_beyond_chance"] > 0
     assert "come back in the release whole" in leaked.worst.sentences[0]

@@ -454,3 +454,53 @@ def test_a_file_of_nothing_but_missing_values_is_inspected():
     found = inspect(pl.DataFrame({"empty": [None, None]}))
     assert found.rows == 2
     assert found.proposal.to_dict() == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "NA",
+        "n/a",
+        "-99",
+        "999",
+        "?",
+        ".",
+        "-",
+        "  ",
+        "unknown",
+        "k.A.",
+        "inconnu",
+        "NS/NC",
+        "onbekend",
+        "Brak danych",
+    ],
+)
+def test_texts_that_stand_for_a_missing_value_are_named(code):
+    found = inspect(Microdata(pl.DataFrame({"smokes": ["yes", "no", "no", code] * 30})))
+    assert found.codes == {"smokes": (code,)}
+    assert "25 % of the records" in found.columns["reasons"][0]
+    assert "--missing-token=" in found.columns["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    "texts", [["none", "some", "many"], ["77", "88", "99"], ["a", "b", "na\u00efve"], ["?", "?", "?"]]
+)
+def test_texts_that_say_something_are_no_codes(texts):
+    assert inspect(Microdata(pl.DataFrame({"x": texts * 40}))).codes == {}
+
+
+@pytest.mark.parametrize("name", ["patient_id", "PatientNr", "persnr", "client number", "pseudonym"])
+def test_a_number_of_people_that_repeats_is_the_person_with_the_reason(name, tmp_path):
+    stays = pl.DataFrame({name: [7000 + 3 * (number // 2) for number in range(200)], "sex": ["f", "m"] * 100})
+    found = inspect(Microdata(stays))
+    assert found.proposal.person == name
+    assert name in found.proposal.identifiers
+    assert "100 records repeat a number" in found.columns["reasons"][0]
+    written = found.save(tmp_path / "stays.roles.toml").read_text()
+    assert f'person = "{name}"' in written or f'person = ["{name}"]' in written
+    assert load_roles(tmp_path / "stays.roles.toml").person == name
+
+
+def test_a_number_that_never_repeats_or_is_a_place_is_no_person():
+    frame = pl.DataFrame({"patient_id": range(200), "postcode": [f"{1000 + n % 60}" for n in range(200)]})
+    assert inspect(Microdata(frame)).proposal.person is None

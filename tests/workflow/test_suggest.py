@@ -213,3 +213,22 @@ def test_every_rung_is_coarser_than_the_one_below_and_costs_what_is_measured():
     codes = ladder_of(table["plz"], {})
     assert codes.what == "code"
     assert column_loss(table["plz"], table["plz"]) == 0
+
+
+def test_notes_do_not_contradict_the_plan():
+    from discreet.workflow.suggestion import _caveats
+
+    frame = pl.DataFrame(
+        {"home": [1, 1, 2, 3], "w": [1.5, 2.5, 3.5, 1.5], "age": [1, 2, 3, 4], "left": list("abcd")}
+    )
+    file = Microdata(frame, keys="age", household="home", weight="w")
+    kept = " ".join(_caveats(file, Plan([])))
+    assert "'home' tells who belongs together and is released as it is" in kept
+    assert "'w' is released as it is" in kept
+    assert "'left' has no role" in kept
+    assert "order of the records" in kept
+    gone = Plan([discreet.protect.DropIdentifiers(["home", "w", "left"]), discreet.protect.ReorderRecords()])
+    assert len(_caveats(file, gone)) <= 2
+    assert not any(
+        word in " ".join(_caveats(file, gone)) for word in ("home", "'w'", "left", "is that of the file")
+    )

@@ -97,3 +97,18 @@ def test_numbers_of_units_are_no_content_either():
     assert information_loss(data, Microdata(frame.drop("house", "patient"))).value == 0
     as_key = data.with_roles(keys=["sex", "house"])
     assert information_loss(as_key, Microdata(frame.drop("house", "patient"))).value == pytest.approx(0.2)
+
+
+def test_that_all_is_well_is_no_item_of_what_went_wrong():
+    frame = people().drop("patient")
+    original = Microdata(frame, keys=["region", "job"])
+    found = compare(original, Microdata(frame), aligned=False)
+    worst = found.worst
+    assert worst.clear
+    assert worst.clear not in worst.sentences
+    assert f"- {worst.clear}" not in str(found)
+    assert worst.clear in str(found)
+    assert f"<li>{worst.clear}" not in found._repr_html_()
+    lost = compare(original, Microdata(frame.with_columns(job=pl.lit("x"))))
+    assert lost.worst.sentences
+    assert lost.worst.clear == ""

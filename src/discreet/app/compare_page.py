@@ -89,6 +89,8 @@ def _found(journey: Journey) -> None:
     compared = found["compared"]
     widgets.heading("What went wrong first", 2)
     widgets.listed(compared["worst"])
+    if compared["clear"]:
+        widgets.words(compared["clear"])
     widgets.cards(compared["cards"])
     for chapter in compared["chapters"]:
         widgets.chapter(chapter, 2)

@@ -128,6 +128,8 @@ def _made(journey: Journey) -> None:
     widgets.cards(compared["cards"])
     widgets.heading("What went wrong first", 3)
     widgets.listed(compared["worst"])
+    if compared["clear"]:
+        widgets.words(compared["clear"])
     for chapter in compared["chapters"]:
         widgets.chapter(chapter, 3)
     widgets.said(

@@ -113,6 +113,8 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
         console.print(plain("What went wrong first", style="bold"))
         for number, sentence in enumerate(release.worst.sentences, start=1):
             console.print(plain(f"{number}. {sentence}"))
+        if release.worst.clear:
+            console.print(plain(release.worst.clear))
         console.print(_comparison_findings("What it costs", release.utility))
         console.print(_comparison_findings("What it gives away", release.risk))
         for sentence in release.alignment.sentences:

@@ -318,3 +318,33 @@ def numbers_people(name: str) -> bool:
     if "".join(words) in _PERSON_NUMBERS | _PEOPLE:
         return True
     return bool(_PEOPLE & set(words)) and is_numbered(name)
+
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split("|"))
+
+
+_NO_VALUE = _phrases("""na|n/a|n.a.|n.a|#n/a|null|nan|nil|.|..|...|-|--|---|?|??|???|unknown|unk|missing|not known
+    |not stated|not available|not reported|not recorded|no answer|dont know|don't know|k.a.|k. a.|k.a|ka
+    |keine angabe|keine angaben|unbekannt|fehlt|weiss nicht|weiß nicht|inconnu
+    |inconnue|non renseigné|non renseigne|non déterminé|ne sait pas|nsp
+    |desconocido|desconocida|sin dato|sin datos|ns/nc|no consta|sconosciuto|non disponibile|n.d.|n/d|desconhecido
+    |ignorado|sem informação|onbekend|niet bekend|nieznany|nieznane|brak danych|ukjent|ukendt|okänd|uppgift saknas
+    |tuntematon|ei tietoa|neznámý|ismeretlen""")
+_CODE = re.compile(r"-[1-9]|-?([789])\1+(?:[.,]0+)?")
+
+
+def stands_for_missing(text: str, *, among_words: bool) -> bool:
+    """Whether a text usually stands for a missing value; 99 and the like do so among words only.
+
+    Examples
+    --------
+    >>> [stands_for_missing(text, among_words=True) for text in ("k.A.", "Unknown ", "-99", "999", " ", "none")]
+    [True, True, True, True, True, False]
+    >>> stands_for_missing("88", among_words=False)
+    False
+    """
+    plain = text.strip().casefold()
+    if not plain or plain in _NO_VALUE:
+        return True
+    return bool(_CODE.fullmatch(plain)) and (among_words or plain.startswith("-"))

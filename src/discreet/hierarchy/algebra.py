@@ -423,9 +423,15 @@ def _uncovered(values: pl.Series, labels: pl.Series, column: str, show_values: b
     positions = lost.arg_true()
     distinct = values.filter(lost).unique(maintain_order=True)
     first = ", ".join(map(str, positions.head(_SHOWN).to_list()))
+    # Rooms that count ask about each distinct value once: these are no records.
+    told = (
+        f"{len(positions)} of {len(values)} distinct values. "
+        if values.n_unique() == len(values)
+        else f"{len(positions)} of {len(values)} records ({len(distinct)} distinct values), first at positions {first} "
+        "(counting from 0). "
+    )
     message = (
-        f"The hierarchy for column '{column}' does not cover {len(positions)} of {len(values)} records "
-        f"({len(distinct)} distinct values), first at positions {first} (counting from 0). "
+        f"The hierarchy for column '{column}' does not cover {told}"
         "Add these values to the hierarchy, or recode them to missing first."
     )
     if not show_values:

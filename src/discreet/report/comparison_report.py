@@ -108,6 +108,7 @@ class ReleaseView:
     answer: Answer
     cards: tuple[KeyNumber, ...]
     worst: tuple[str, ...]
+    clear: str
     tables: tuple[tuple[str, Excerpt], ...]
     alignment: tuple[str, ...]
     linked: bool
@@ -212,6 +213,7 @@ def _release(comparison: Comparison, release: ComparedRelease, part: Part, place
         answer=_answer(release),
         cards=tuple(_headlines(comparison, release)),
         worst=worst.sentences,
+        clear=worst.clear,
         tables=tuple((caption, table) for caption, table in tables if table.rows),
         alignment=tuple(release.alignment.sentences),
         linked=release.alignment.linked,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from discreet.core.arrays import Flags, Integers
+from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.progress import track
 from discreet.core.usual_names import knowable_by_name
 from discreet.engine.comparable import as_text
@@ -21,6 +21,8 @@ KNOWLEDGE: tuple[Knowledge, ...] = ("keys", "dates", "places", "missing", "amoun
 PATTERN = "pattern of missing values"
 _BY_ACCIDENT = np.log(1e-6)
 _MORE_GAPS = 0.002
+_MOSTLY = 0.9
+_SURE = 4.0  # standard errors: hundreds of sets are tried
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y%m%d", "%d-%m-%Y", "%Y/%m/%d")
 
 
@@ -66,10 +68,8 @@ def _is_date(values: pl.Series) -> bool:
     if values.dtype != pl.String:
         return False
     some = values.drop_nulls().unique().sort()[:200]
-    return len(some) > 2 and any(
-        int(some.str.slice(0, 10).str.to_date(pattern, strict=False).is_not_null().sum()) > 0.9 * len(some)
-        for pattern in _DATES
-    )
+    reads = [some.str.slice(0, 10).str.to_date(pattern, strict=False) for pattern in _DATES]
+    return len(some) > 2 and max(len(some) - read.null_count() for read in reads) > _MOSTLY * len(some)
 
 
 def _goes_with(values: pl.Series, key: pl.Series) -> bool:
@@ -99,6 +99,35 @@ def _gaps(ours: pl.DataFrame, theirs: pl.DataFrame) -> list[str]:
     return [
         name for name in ours.columns if ours[name].null_count() and not widened(ours[name], theirs[name])
     ]
+
+
+def as_coarse(ours: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
+    """Give linked originals the values of the release, in columns where each value became one value.
+
+    Examples
+    --------
+    >>> ages = pl.DataFrame({"age": [34, 37, 52, 55], "town": ["A", "B", "A", "C"]})
+    >>> as_coarse(ages, pl.DataFrame({"age": [30, 30, 50, None], "town": list("BBAA")})).to_dict(as_series=False)
+    {'age': [30, 30, 50, 55], 'town': ['A', 'B', 'A', 'C']}
+    """
+    columns = []
+    for name in ours.columns:
+        became = pl.DataFrame({"o": ours[name], "t": theirs[name]}).drop_nulls().unique()
+        coarser = became["t"].n_unique() < became.height and became["o"].is_unique().all()
+        if (
+            coarser
+            and ours.schema[name] == theirs.schema[name]
+            and _is_no_accident(became, ours[name], theirs[name])
+        ):
+            columns.append(ours[name].replace(became["o"], became["t"]))
+    return ours.with_columns(columns)
+
+
+def _is_no_accident(became: pl.DataFrame, ours: pl.Series, theirs: pl.Series) -> bool:
+    """Whether values became others in order, or each often enough that it cannot have happened by chance."""
+    ordered = became.sort("o")["t"]
+    in_order = ordered.dtype != pl.String and (ordered.is_sorted() or ordered.is_sorted(descending=True))
+    return in_order or _goes_with(ours, theirs)
 
 
 def widened(ours: pl.Series, theirs: pl.Series) -> bool:
@@ -163,17 +192,6 @@ class Known:
             np.arange(ours.height),
         )
 
-    def only(self, rows: Integers, other: Integers, *, of_original: bool = False) -> Known:
-        """Take some people, and some released records or others of the original in their place."""
-        there, whose = (self.ours, self.people) if of_original else (self.theirs, self.theirs_people)
-        return replace(
-            self,
-            ours=self.ours[:, rows],
-            theirs=there[:, other],
-            people=self.people[rows],
-            theirs_people=None if whose is None else whose[other],
-        )
-
     def sets(self, max_size: int) -> list[tuple[int, ...]]:
         """List the sets of things that are known together, small ones first."""
         found = [(place,) for place in range(len(self.names))]
@@ -193,43 +211,43 @@ class Known:
                 span = len(values)
         return both[: self.ours.shape[1]], both[self.ours.shape[1] :]
 
-    def found(
-        self, max_size: int, own: Integers | None = None, *, progress: bool = False
-    ) -> tuple[Flags, Flags, list[tuple[tuple[str, ...], int]]]:
-        """Say who is alone on some set, who of them is found, and by which sets they were found first."""
-        alone, found = np.zeros((2, self.ours.shape[1]), dtype=bool)
-        by_set = []
+    def found(self, max_size: int, own: Integers | None = None, *, progress: bool = False) -> Found:
+        """Look everybody up by every set; ``own`` is the released place of each record, where that is known."""
+        rows = self.ours.shape[1]
+        found = Found(np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool), np.zeros(rows))
         sets = self.sets(max_size)
         for chosen in track(sets, len(sets), "What may be known", progress=progress):
-            known: Flags = np.all(self.theirs[list(chosen)] >= 0, axis=0)
+            known = np.asarray((self.theirs[list(chosen)] >= 0).all(axis=0))
             ours, theirs = self.numbers(chosen)
             theirs = theirs[known]
             cells = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
-            here = np.bincount(ours, minlength=cells)
-            lonely = (_people_in(ours, self.people, cells) == 1)[ours]
-            alone |= lonely
-            asked = np.flatnonzero(lonely & ~found)
-            if not len(asked):
-                continue
+            people = _people_in(ours, self.people, cells)
+            asked = np.flatnonzero((people == 1)[ours])
+            found.alone[asked] = True
             there = np.bincount(theirs, minlength=cells)
             if self.theirs_people is None:
-                met = (there > 0) & (there <= here)
+                met = (there > 0) & (there <= np.bincount(ours, minlength=cells))
             else:
                 met = _people_in(theirs, self.theirs_people[known], cells) == 1
             hit = met[ours[asked]]
+            beyond = 1.0
+            if own is None:
+                single = people == 1
+                ratio = len(known) / rows
+                beyond = _beyond_chance(
+                    int((met & single).sum()),
+                    (int(single.sum()), int((people == 2).sum())),
+                    ratio,
+                    known.mean(),
+                )
             if not known.all():
-                lost = np.flatnonzero(there[ours[asked]] == 0)
+                lost = np.flatnonzero((there[ours[asked]] == 0) & ~found.people[asked])
                 hit[lost] = self._agreeing(chosen, asked[lost], known) == 1
             if own is not None:
                 mine, right = self.ours[list(chosen)][:, asked], self.theirs[list(chosen)][:, own[asked]]
                 hit &= ((mine == right) | (right < 0)).all(axis=0)
-            new = asked[hit]
-            found[new] = True
-            if len(new):
-                by_set.append(
-                    (tuple(self.names[place] for place in chosen), people_of(self.people, _flags(new, found)))
-                )
-        return alone, found, by_set
+            found.add(tuple(self.names[place] for place in chosen), asked[hit], beyond, self.people)
+        return found
 
     def _agreeing(self, chosen: Sequence[int], rows: Integers, known: Flags) -> Integers:
         """Count the released records with suppressed values that agree with each person on all others."""
@@ -248,18 +266,52 @@ class Known:
         return counted
 
 
-def _flags(rows: Integers, like: Flags) -> Flags:
-    flags = np.zeros_like(like)
-    flags[rows] = True
-    return flags
+def _beyond_chance(met: int, people: tuple[int, int], ratio: float, known: float) -> float:
+    """Say which share of the people who are alone is met because they are in the release, and not by chance.
+
+    ``people`` are the cells of one person and of two. Newcomers fall into the cells of one person about as often as two
+    fall into one (Good and Turing); that exactly one does is likeliest where one is expected.
+
+    Examples
+    --------
+    >>> _beyond_chance(1000, (1000, 400), 1.0, 1.0), _beyond_chance(360, (1000, 400), 1.0, 1.0)
+    (1.0, 0.0)
+    """
+    alone, pairs = people
+    if not alone:
+        return 0.0
+    often = min(2 * (pairs + 2 * np.sqrt(pairs + 1)) / alone * ratio * known, 1.0)
+    expected = float(alone * often * np.exp(-often))
+    if met <= expected + _SURE * np.sqrt(expected + 1):
+        return 0.0
+    return float(min((met - expected) / max(known * alone - expected, 1.0), 1.0))
 
 
 def _people_in(cells: Integers, people: Integers, many: int) -> Integers:
-    """Count the people in each cell; 2 stands for several."""
-    first, last = np.full(many, np.iinfo(np.int64).max), np.full(many, -1)
-    np.minimum.at(first, cells, people)
-    np.maximum.at(last, cells, people)
-    return np.where(last < 0, 0, np.where(first == last, 1, 2))
+    """Count the people in each cell."""
+    order = np.lexsort((people, cells))
+    here, who = cells[order], people[order]
+    fresh = np.ones(len(here), dtype=bool)
+    fresh[1:] = (here[1:] != here[:-1]) | (who[1:] != who[:-1])
+    return np.bincount(here[fresh], minlength=many)
+
+
+@dataclass
+class Found:
+    """Who is alone on some set, who meets a single record, and how surely that is theirs and not chance."""
+
+    alone: Flags
+    people: Flags
+    weight: Floats
+    by_set: list[tuple[tuple[str, ...], int]] = field(default_factory=list)
+
+    def add(self, names: tuple[str, ...], rows: Integers, weight: float, people: Integers) -> None:
+        """Note the records that a set finds."""
+        new = rows[(self.weight[rows] == 0) & (weight > 0)]
+        if len(new):
+            self.by_set.append((names, len(np.unique(people[new]))))
+        self.people[rows] = True
+        self.weight[rows] = np.maximum(self.weight[rows], weight)
 
 
 def people_of(people: Integers, rows: Flags) -> int:

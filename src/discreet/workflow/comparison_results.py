@@ -91,10 +91,12 @@ class Alignment:
 class Worst:
     """What went wrong first: in sentences, and by column, pair and cell, the worst first.
 
-    Levels of cells are data values: they are empty unless they were asked for.
+    Levels of cells are data values: they are empty unless they were asked for. ``clear`` is what can be said of the use
+    of the release where nothing went wrong there.
     """
 
     sentences: tuple[str, ...] = ()
+    clear: str = ""
     variables: tuple[Mapping[str, Any], ...] = ()
     pairs: tuple[Mapping[str, Any], ...] = ()
     cells: tuple[Mapping[str, Any], ...] = ()
@@ -337,6 +339,7 @@ class Comparison:
             )
             parts.append(
                 f"<h4>{html.escape(release.name)}</h4><p>What went wrong first:</p><ul>{worst}</ul>"
+                f"<p>{html.escape(release.worst.clear)}</p>"
                 f"<table>{rows}</table>"
             )
         parts += [f"<p>{html.escape(self.not_judged)}</p>"] if self.not_judged else []
@@ -347,6 +350,7 @@ def _told(release: ComparedRelease, *, titled: bool) -> list[str]:
     """Write one release for a terminal: the worst first, then a table of the measures."""
     lines = [f"Release '{release.name}'"] if titled else []
     lines += ["What went wrong first:", *(f"  - {text}" for text in release.worst.sentences)]
+    lines += [f"  {release.worst.clear}"] if release.worst.clear else []
     for heading, measures in (
         ("What it costs", release.utility),
         ("What it gives away", release.risk),
@@ -386,9 +390,8 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
     beside = Beside(measures, alignment.linked, show_values)
     found = findings_of(beside)
     lost, given_away = found["utility"], found["risk"]
-    costs = (
-        _ranked(lost) if lost else [_nothing(beside, clear=not given_away, whole=not alignment.only_original)]
-    )
+    costs = _ranked(lost)
+    clear = "" if lost or alignment.only_original else _nothing(beside, clear=not given_away)
     if alignment.only_original:
         count = len(alignment.only_original)
         columns = f"column '{alignment.only_original[0]}'" if count == 1 else f"{count} columns"
@@ -402,7 +405,7 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
         for is_grave in (True, False)
     )
     room = max(_MOST_SENTENCES - len(grave) - len(usual), _LEAST_COSTS)
-    return Worst(sentences=(*grave, *costs[:room], *usual), **_tables(beside))
+    return Worst(sentences=(*grave, *costs[:room], *usual), clear=clear, **_tables(beside))
 
 
 def findings_of(beside: Beside) -> dict[Side, list[Finding]]:
@@ -425,7 +428,7 @@ def _ranked(findings: Iterable[Finding]) -> list[str]:
     return [found.sentence for found in sorted(findings, key=lambda found: -found.weight)]
 
 
-def _nothing(beside: Beside, *, clear: bool, whole: bool) -> str:
+def _nothing(beside: Beside, *, clear: bool) -> str:
     """Say that nothing was found, of what was asked; and what was not asked."""
     if not beside.measures:
         return "Nothing could be measured; see what was left out."
@@ -436,7 +439,7 @@ def _nothing(beside: Beside, *, clear: bool, whole: bool) -> str:
         for card in asked
         if card.worst and card.worst.nothing_differs
     ]
-    if whole and all(answers) and len(answers) == sum(one is not None for one in same):
+    if all(answers) and len(answers) == sum(one is not None for one in same):
         return "In every column and every table that was compared the release says what the original says."
     agrees = "no column, table or relation of those compared is far from the original"
     looked_for = {card.worst.looks_for for card in asked if card.worst}

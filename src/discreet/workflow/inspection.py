@@ -8,6 +8,7 @@ roles only when somebody saves it or passes it on.
 from __future__ import annotations
 
 import html
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any
 
 import narwhals as nw
 import polars as pl
+import polars.selectors as cs
 
 from discreet import engine
 from discreet.core.roles import ROLES, Roles
-from discreet.core.usual_names import is_numbered, is_weight_of_homes, numbers_people
+from discreet.core.usual_names import is_numbered, is_weight_of_homes, numbers_people, stands_for_missing
 from discreet.core.values import jsonable
 from discreet.core.wording import percent
 from discreet.io.sidecar import save_text, toml_value
@@ -31,6 +33,7 @@ _SAMPLE = 5_000
 _MOST_LOOKED_AT = 100_000
 _OFTEN = 20  # a key with so many records a value, or more, tells another column by no accident
 _VARIED = 0.1
+_MOSTLY = 0.5
 _ONE_ONLY = ("weight", "household", "psu", "person")
 
 
@@ -237,23 +240,53 @@ def _coded(data: Microdata, counted: list[Column]) -> dict[str, tuple[tuple[str,
     from discreet.synth.preflighting.column_kinds import coded_missing
     from discreet.synth.preflighting.preflight_findings import Look, Thresholds
 
-    places = {f"c{place}": column.name for place, column in enumerate(counted) if column.dtype.is_numeric()}
+    texts = {
+        column.name: codes
+        for column in counted
+        if column.is_text and (codes := _coded_texts(engine.distinct_values(data, column.name)))
+    }
+    places = {
+        f"c{place}": column.name
+        for place, column in enumerate(counted)
+        if column.dtype.is_numeric() or column.name in texts
+    }
     if not places:
         return {}
     frame = engine.collect(engine.scan(data, places).head(_MOST_LOOKED_AT))
     found = {}
-    for finding in coded_missing(Look(frame, Thresholds()), {}):
+    for finding in coded_missing(Look(frame.select(cs.numeric()), Thresholds()), {}):
         if finding.confidence == "low":
             continue
         codes = tuple(str(code) for code in finding.parameters["codes"])
         found[places[finding.columns[0]]] = codes, float(finding.evidence["share"])
+    for place, name in places.items():
+        if name in texts:
+            found[name] = (
+                texts[name],
+                float(frame[place].cast(pl.String).is_in(list(texts[name])).sum() / frame.height),
+            )
     return found
 
 
+def _coded_texts(values: pl.Series) -> tuple[str, ...]:
+    """Find the texts of a column that stand for a missing value; a column of nothing else has none.
+
+    Examples
+    --------
+    >>> _coded_texts(pl.Series(["yes", "no", "k.A.", "-99"])), _coded_texts(pl.Series(["NA", "?"]))
+    (('-99', 'k.A.'), ())
+    """
+    texts = values.drop_nulls().cast(pl.String)
+    words = int((~texts.str.contains(r"^\s*[-+]?\d+([.,]\d+)?\s*$")).sum()) > _MOSTLY * len(texts)
+    found = sorted(text for text in texts.to_list() if stands_for_missing(text, among_words=words))
+    return tuple(found) if 0 < len(found) < len(texts) else ()
+
+
 def _about_codes(codes: tuple[str, ...], share: float) -> str:
-    tokens = " ".join(f"--missing-token={code}" for code in codes)
+    tokens = " ".join(f"--missing-token={shlex.quote(code)}" for code in codes)
+    named = [code if code.strip() else "a text of blanks" for code in codes]
     return (
-        f"{' and '.join(codes)} look{'s' * (len(codes) == 1)} like a code for missing "
+        f"{' and '.join(named)} look{'s' * (len(codes) == 1)} like a code for missing "
         f"({percent(share)} of the records): read the file with {tokens} if so"
     )
 

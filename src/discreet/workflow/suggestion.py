@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.randomness import fresh_seed
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.protect import Plan
+from discreet.protect import DropIdentifiers, Plan, ReorderRecords
 from discreet.workflow.coding_ladders import Ladder, ladder_of, outcome_ladder
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
@@ -39,7 +39,7 @@ from discreet.workflow.suggestion_result import (
     summary,
 )
 from discreet.workflow.trials import COST, RISK, Judgment, Ledger, fingerprint
-from discreet.workflow.usual_treatments import DRAWN, plainly_named
+from discreet.workflow.usual_treatments import DRAWN, as_entries, plainly_named
 
 Effort = Literal["quick", "normal", "thorough"]
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
@@ -329,24 +329,43 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
         said.append(
             "The plan draws at random. The verdict is about the draw with its seed; judge every other draw again."
         )
-    roles = data.roles
-    if roles.weight:
+    roles, entries = data.roles, [] if plan is None else as_entries(plan.steps)
+    touched = {name for entry in entries for name in _names_in(entry) if name in data.columns}
+    if any(entry["treatment"] == DropIdentifiers().name and not entry.get("columns") for entry in entries):
+        touched |= set(roles.identifiers)
+    if roles.weight and roles.weight not in touched:
         said.append(
             f"The survey weight '{roles.weight}' is released as it is. One that takes many values works like a number "
             "plate: round it, or leave it out."
         )
     structure = [name for name in (roles.household, roles.psu, roles.person) if name]
-    if structure:
+    if kept := [name for name in structure if name not in touched]:
         said.append(
-            f"{', '.join(repr(name) for name in structure)} tell who belongs together and are released as they are. "
-            "Replace numbers that others know by new ones."
+            f"{', '.join(repr(name) for name in kept)} tell{'s' * (len(kept) == 1)} who belongs together and "
+            f"{'is' if len(kept) == 1 else 'are'} released as {'it is' if len(kept) == 1 else 'they are'}. Replace "
+            "numbers that others know by new ones."
         )
     judged = {*roles.keys, *roles.sensitive, *roles.identifiers, *structure, roles.weight}
-    left = [name for name in data.columns if name not in judged]
+    left = [name for name in data.columns if name not in judged and name not in touched]
     if left:
         said.append(
-            f"Nothing was judged about {', '.join(repr(name) for name in left)}, which have no role as key, sensitive "
-            "column or identifier."
+            f"{', '.join(repr(name) for name in left)} {'has' if len(left) == 1 else 'have'} no role as key, sensitive "
+            f"column or identifier: no rule on keys or sensitive columns looks at {'it' if len(left) == 1 else 'them'}."
         )
-    said.append("The order of the records is that of the file; add reorder-records where it says something.")
+    if not any(entry["treatment"] == ReorderRecords().name for entry in entries):
+        said.append(
+            "The order of the records is that of the file; add reorder-records where it says something."
+        )
     return tuple(said)
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    """Give the texts of a step, however deep they stand: names of columns among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, held in value.items():
+            yield from (name, *_names_in(held))
+    elif isinstance(value, list | tuple):
+        for held in value:
+            yield from _names_in(held)

@@ -177,6 +177,7 @@ def comparison_view(found: Comparison) -> dict[str, Any]:
     return {
         "cards": [asdict(card) for card in view.cards],
         "worst": list(view.worst),
+        "clear": view.clear,
         "alignment": list(view.alignment),
         "chapters": [
             {
