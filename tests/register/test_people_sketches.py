@@ -16,11 +16,18 @@ def sketch(frame, columns=("pay",), **options):
 
 
 @given(
-    st.integers(20, 200), st.integers(0, 8), st.integers(0, 8), st.booleans(), st.integers(1, 60), st.integers(0, 9)
+    st.integers(20, 200),
+    st.integers(0, 8),
+    st.integers(0, 8),
+    st.booleans(),
+    st.integers(1, 60),
+    st.integers(0, 9),
 )
 def test_never_more_people_are_said_to_differ_than_do(rows, gone, changed, by_person, levels, seed):
     frame = pl.DataFrame({"who": range(rows), "pay": [(7 * n + seed) % levels for n in range(rows)]})
-    later = frame.with_columns(pay=pl.when(pl.int_range(pl.len()) < changed).then(-1).otherwise("pay"))[: rows - gone]
+    later = frame.with_columns(pay=pl.when(pl.int_range(pl.len()) < changed).then(-1).otherwise("pay"))[
+        : rows - gone
+    ]
     person = "who" if by_person else None
     apart = sketch(frame, person=person).apart(sketch(later, person=person))
     different = min(changed, rows - gone) + gone

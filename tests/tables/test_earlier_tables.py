@@ -43,7 +43,9 @@ def known_together(new, suppressed, earlier):
     rank = np.linalg.matrix_rank(out)
     hidden = np.hstack([mine[:, suppressed], theirs[:, earlier.suppressed]])
     return [
-        at for at in range(hidden.shape[1]) if np.linalg.matrix_rank(np.column_stack([out, hidden[:, at]])) == rank
+        at
+        for at in range(hidden.shape[1])
+        if np.linalg.matrix_rank(np.column_stack([out, hidden[:, at]])) == rank
     ]
 
 
@@ -93,7 +95,9 @@ def test_a_table_of_fewer_and_one_of_more_dimensions_are_held_together():
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(1, 9)), min_size=7, max_size=14),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(1, 9)), min_size=7, max_size=14
+    ),
     st.sampled_from([2, 3, 4]),
     st.integers(0, 2**9 - 1),
 )
@@ -122,7 +126,7 @@ def test_a_published_file_is_read_by_its_codes_and_must_be_of_these_records():
     by_marks = EarlierTable.of_marks(table, cell_marks(table, before.suppressed))
     assert (by_marks.suppressed == before.suppressed).all()
     changed = before.published.with_columns(count=pl.col("count") + (pl.col("count") == 130).cast(pl.Int64))
-    with pytest.raises(ParameterError, match="1 cells of 'first.csv' are not what these records say"):
+    with pytest.raises(ParameterError, match=r"1 cells of 'first[.]csv' are not what these records say"):
         EarlierTable.of(table, changed, "first.csv")
 
 

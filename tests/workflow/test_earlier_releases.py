@@ -51,7 +51,9 @@ def test_bands_that_cut_elsewhere_are_caught_where_records_stand_in_one_order(pe
 
 def exposed(people, one, other, k=3):
     """Count from the definition: hidden among k in each, not in both together."""
-    both = pl.DataFrame({f"{key}{side}": frame[key] for side, frame in enumerate((one, other)) for key in KEYS})
+    both = pl.DataFrame(
+        {f"{key}{side}": frame[key] for side, frame in enumerate((one, other)) for key in KEYS}
+    )
     sizes = [
         both.select(pl.len().over([name for name in both.columns if name[-1] in sides])).to_series()
         for sides in ("0", "1", "01")
@@ -69,6 +71,17 @@ def test_and_by_a_pseudonym(people):
     named = people.drop("income").with_columns(who=pl.Series(np.random.default_rng(1).permutation(ROWS)))
     new = Microdata(mixed(banded(named, 13, 5)), keys=KEYS, person="who")
     assert with_earlier(None, new, {"old": Microdata(banded(named, 15))}).meets is False
+
+
+def test_people_are_counted_and_not_their_records(people):
+    """Everybody comes twice: two records of one person hide nobody."""
+    twice = pl.concat([people.with_row_index("who")] * 2)
+    one, other = banded(twice, 13, 5), banded(twice, 15)
+    single = exposed(people, banded(people, 13, 5), banded(people, 15))
+    assert single > 0
+    for new in (one, mixed(one)):
+        found = with_earlier(None, Microdata(new, keys=KEYS, person="who"), {"old": Microdata(other)})
+        assert found.failed[0].actual == single
 
 
 def test_where_nothing_shows_which_records_belong_together_the_verdict_is_open(people):
