@@ -66,6 +66,9 @@ def test_another_source_and_a_rolled_back_register_are_refused_at_a_door(place):
     run("register", "add", "others.csv", "old.csv")
     foreign = run("protect", "others.csv", *protect[2:-1], "others.register.jsonl", "--out", "d.csv")
     assert foreign.exit_code == 0
+    beside = run("protect", "people.csv", *protect[2:-1], "others.register.jsonl", "--out", "e.csv")
+    assert "A register lies beside the file, 'people.register.jsonl'" in str(beside.exception)
+    (place / "people.register.jsonl").unlink()
     wrong = run("protect", "people.csv", *protect[2:-1], "others.register.jsonl", "--out", "e.csv")
     assert "belongs to 'others.csv'" in str(wrong.exception)
 
@@ -86,7 +89,7 @@ def test_synthetic_files_are_entered_and_laid_beside_nothing(place):
     )  # fmt: skip
     assert made.exit_code == 0, made.output
     finished = run(
-        "finish", "made.csv", "--original", "people.csv", "--out", "finished.csv", "--register", "people.register.jsonl"
+        "finish", "made.csv", "--original", "people.csv", "--out", "finished.csv", "--label", "made up", "--register", "people.register.jsonl"
     )  # fmt: skip
     assert finished.exit_code == 0, finished.output
     releases = json.loads(run("register", "show", "people.csv", "--json").stdout)["releases"]

@@ -91,6 +91,13 @@ def test_where_nothing_shows_which_records_belong_together_the_verdict_is_open(p
     assert "nothing shows which records belong together" in found.line
 
 
+@pytest.mark.parametrize("rows", [40, 200])
+def test_files_in_orders_of_their_own_are_never_laid_beside_each_other_by_place(people, rows):
+    bare = people.drop("income")[:rows]
+    for seed in range(20):
+        assert together(mixed(banded(bare, 13, 5), seed), banded(bare, 15)).outcome == "open"
+
+
 def test_people_who_left_between_two_releases_of_one_coding_are_counted(people):
     bare = banded(people.drop("income"), 15)
     found = together(mixed(bare[:-2]), bare)
