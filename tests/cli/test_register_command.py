@@ -88,9 +88,8 @@ def test_synthetic_files_are_entered_and_laid_beside_nothing(place):
         "synthesize", "people.csv", "--out", "made.csv", "--register", "people.register.jsonl", "--seed", "1", "--json"
     )  # fmt: skip
     assert made.exit_code == 0, made.output
-    finished = run(
-        "finish", "made.csv", "--original", "people.csv", "--out", "finished.csv", "--label", "made up", "--register", "people.register.jsonl"
-    )  # fmt: skip
+    named = ("--label", "made up", "--register", "people.register.jsonl")
+    finished = run("finish", "made.csv", "--original", "people.csv", "--out", "finished.csv", *named)
     assert finished.exit_code == 0, finished.output
     releases = json.loads(run("register", "show", "people.csv", "--json").stdout)["releases"]
     assert [line["kind"] for line in releases] == ["microdata", "synthetic", "synthetic"]

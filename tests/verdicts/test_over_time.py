@@ -219,6 +219,43 @@ def test_a_count_of_all_but_a_few_is_refused_in_a_later_session(staff, tmp_path,
     assert found.status == status
 
 
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_the_same_statistic_of_all_but_three_is_refused_in_a_later_session(staff, tmp_path, statistic):
+    place = tmp_path / "staff.register.jsonl"
+    data = staff.with_columns(
+        part=pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("no")).otherwise(pl.lit("yes"))
+    )
+    first = outputs.Session(data=data, register=place)
+    first.explain(first.summary("pay", statistics=[statistic]), "asked for by the ministry")
+    first.save(tmp_path / "first")
+    found = outputs.Session(data=data, register=place).summary(
+        "pay", statistics=[statistic], where={"part": "yes"}
+    )
+    assert any("in the register by fewer than 10 people" in reason for reason in found.reasons)
+    assert found.status == "fail"
+
+
+def test_a_correction_that_an_output_does_not_show_is_no_failure(staff, tmp_path):
+    place = tmp_path / "staff.register.jsonl"
+    first = outputs.Session(data=staff, register=place)
+    first.crosstab("region")
+    first.save(tmp_path / "first")
+    changed = staff.with_columns(pay=pl.when(pl.int_range(pl.len()) == 17).then(0.0).otherwise("pay"))
+    later = outputs.Session(data=changed, register=place)
+    assert later.crosstab("region").status == "pass"
+
+
+def test_records_that_were_changed_in_memory_are_for_a_human(staff, tmp_path):
+    place = tmp_path / "staff.register.jsonl"
+    first = outputs.Session(data=staff, register=place)
+    first.crosstab("region")
+    first.save(tmp_path / "first")
+    other = staff.with_columns(pl.col("pay") * 1.1, pl.col("region").str.to_uppercase())
+    found = outputs.Session(data=staff, register=place).summary("pay", data=other, statistics=["mean"])
+    assert found.status == "review"
+    assert "Nobody in these records is known again" in found.reasons[0]
+
+
 def test_a_register_beside_the_file_is_asked_without_being_named_and_not_written(staff, tmp_path):
     staff.write_csv(tmp_path / "staff.csv")
     data = read(tmp_path / "staff.csv", roles={})

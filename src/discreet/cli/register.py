@@ -156,12 +156,12 @@ class History:
             raise ParameterError("--register is about a source: name the original file as well.")
         file = source.file
         beside = Register.place_beside(file) if file and Path(file).is_file() else None
-        if register is not None and beside is not None and beside.exists():
-            if not (register.exists() and beside.samefile(register)):
-                raise ParameterError(
-                    f"A register lies beside the file, '{beside.name}', and would not know of this release. Name it: "
-                    f"--register {beside}."
-                )
+        own = beside is not None and beside.exists()
+        if register is not None and own and not (register.exists() and register.samefile(str(beside))):
+            raise ParameterError(
+                f"A register lies beside the file, '{beside and beside.name}', and would not know of this release. "
+                f"Name it: --register {beside}."
+            )
         place = register or (beside if beside is not None and beside.is_file() else None)
         there = place is not None and place.exists() and data is not None
         held = Register(place, data) if there and place is not None and data is not None else None

@@ -42,14 +42,15 @@ class PeopleSets:
     ----------
     sets
         For each the sketches ``who`` they are and ``what`` is said of them.
-    known_by
-        The columns by which people are known again.
+    known_by, what_by
+        The columns by which people are known again, and those that the output is of.
     changed
         Whether the records are others than those that the session read: then nobody is known again.
     """
 
     sets: list[dict[str, str]]
     known_by: list[str]
+    what_by: list[str]
     changed: bool
 
 
@@ -68,7 +69,8 @@ def sets_of(entry: Registered, register: Register, source: Microdata | None) -> 
     groups = [rows[_ROW]]
     if cells and 1 < rows.select(pl.struct(cells).n_unique()).item() <= _MOST_CELLS:
         groups += [part[_ROW] for part in rows.partition_by(cells)]
-    what = [name for name in (*question.columns(), *question.known) if name in held.columns]
+    asked = dict.fromkeys((*question.columns(), *question.known))
+    what = sorted(name for name in asked if name in held.columns) or known_by
     made = []
     for places in groups:
         records = held[places]
@@ -76,10 +78,10 @@ def sets_of(entry: Registered, register: Register, source: Microdata | None) -> 
         made.append(
             {
                 "who": people_sketch(who, known_by, register.key, person=person).to_text(),
-                "what": people_sketch(records, what or known_by, register.key, person=person).to_text(),
+                "what": people_sketch(records, what, register.key, person=person).to_text(),
             }
         )
-    return PeopleSets(made, known_by, _changed(held, source, known_by))
+    return PeopleSets(made, known_by, what, _changed(held, source, known_by))
 
 
 def _changed(held: pl.DataFrame, source: Microdata, names: Sequence[str]) -> bool:
@@ -102,6 +104,7 @@ def told_of(entry: Registered, sets: PeopleSets, register: Register) -> dict[str
         "additive": entry.additive,
         "key": key_mark(register.key),
         "known_by": sets.known_by,
+        "what_by": sets.what_by,
         "sets": sets.sets,
     }
 
@@ -123,17 +126,20 @@ def found_in(
             reason = f"Whom {name} was about is not known any more: the key of the register was lost. A human looks."
             yield Finding("differencing", barn, "review", reason)
             continue
-        if not same and (sets.changed or sets.known_by != line["known_by"]):
+        told = (
+            same and sets.what_by == line["what_by"]
+        )  # then what is said of everybody decides, else who they are
+        if not told and (sets.changed or sets.known_by != line["known_by"]):
             reason = (
                 f"Nobody in these records is known again from {name}: they were changed since they were read."
             )
             yield Finding("differencing", barn, "review", f"{reason} A human looks.")
             continue
-        apart = _apart(sets.sets, line, "what" if same else "who", threshold)
+        apart = _apart(sets.sets, line, "what" if told else "who", threshold)
         if not apart:
             continue
         # A record that was corrected is another one, unless both outputs show what was corrected.
-        certain = same or line["version"] == register.version
+        certain = told or line["version"] == register.version
         status: Status = "fail" if certain else "review"
         human = "" if certain else "; the data have changed since, and a human must say whether that is all"
         counts = "1 count differs" if apart == 1 else f"{apart:,} counts differ"
