@@ -6,6 +6,7 @@ from discreet import federated as federated
 from discreet import io as io
 from discreet import outputs as outputs
 from discreet import protect as protect
+from discreet import register as register
 from discreet import report as report
 from discreet import risk as risk
 from discreet import synth as synth

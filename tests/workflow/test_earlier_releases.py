@@ -73,11 +73,29 @@ def test_and_by_a_pseudonym(people):
     assert with_earlier(None, new, {"old": Microdata(banded(named, 15))}).meets is False
 
 
+def test_people_are_counted_and_not_their_records(people):
+    """Everybody comes twice: two records of one person hide nobody."""
+    twice = pl.concat([people.with_row_index("who")] * 2)
+    one, other = banded(twice, 13, 5), banded(twice, 15)
+    single = exposed(people, banded(people, 13, 5), banded(people, 15))
+    assert single > 0
+    for new in (one, mixed(one)):
+        found = with_earlier(None, Microdata(new, keys=KEYS, person="who"), {"old": Microdata(other)})
+        assert found.failed[0].actual == single
+
+
 def test_where_nothing_shows_which_records_belong_together_the_verdict_is_open(people):
     bare = people.drop("income")
     found = together(mixed(banded(bare, 13, 5)), banded(bare, 15))
     assert found.outcome == "open"
     assert "nothing shows which records belong together" in found.line
+
+
+@pytest.mark.parametrize("rows", [40, 200])
+def test_files_in_orders_of_their_own_are_never_laid_beside_each_other_by_place(people, rows):
+    bare = people.drop("income")[:rows]
+    for seed in range(20):
+        assert together(mixed(banded(bare, 13, 5), seed), banded(bare, 15)).outcome == "open"
 
 
 def test_people_who_left_between_two_releases_of_one_coding_are_counted(people):

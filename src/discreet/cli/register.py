@@ -156,6 +156,12 @@ class History:
             raise ParameterError("--register is about a source: name the original file as well.")
         file = source.file
         beside = Register.place_beside(file) if file and Path(file).is_file() else None
+        own = beside is not None and beside.exists()
+        if register is not None and own and not (register.exists() and register.samefile(str(beside))):
+            raise ParameterError(
+                f"A register lies beside the file, '{beside and beside.name}', and would not know of this release. "
+                f"Name it: --register {beside}."
+            )
         place = register or (beside if beside is not None and beside.is_file() else None)
         there = place is not None and place.exists() and data is not None
         held = Register(place, data) if there and place is not None and data is not None else None
@@ -215,13 +221,9 @@ class History:
         if released is not None:
             more |= {"columns": released.columns, "records": engine.overview(released, ()).rows}
         out = Path(file)
-        self.register.enter(
-            kind,
-            file=out.name,
-            checksum=digest_of(out) if out.is_file() else "",
-            verdict=verdict,
-            **more,
-        )
+        mark = digest_of(out) if out.is_file() else ""
+        if not (verdict is None and self.register.of_file(mark)):
+            self.register.enter(kind, file=out.name, checksum=mark, verdict=verdict, **more)
 
     @property
     def line(self) -> str:
@@ -229,7 +231,8 @@ class History:
         from discreet.register.releases import NOBODY_KNOWS
 
         if self.register is None:
-            return NOBODY_KNOWS if self.place is None else _REFUSED.strip()
+            nobody = "Whether more went out before is not known: no register." if self.given else NOBODY_KNOWS
+            return nobody if self.place is None else _REFUSED.strip()
         before = len(self.register.releases)
         name = self.register.path.name
         written = "" if self.writes else f" This one was not entered; --register {name} does."

@@ -9,19 +9,21 @@ is held against the same mean before one value was changed, and a table against 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from discreet.core.files.journals import digest_of
 from discreet.engine import collect
+from discreet.io.fingerprints import keyed_words
 from discreet.microdata import Microdata
 from discreet.outputs.check_results import CheckResult, Finding, Status
 from discreet.outputs.output_differencing import Side, marked, shown
 from discreet.outputs.register import CUSTOM, OutputRegister, Registered, cuts_of, kinship_of, part_of
-from discreet.register import PeopleSketch, Register
+from discreet.register import PeopleSketch, Register, people_sketch
 from discreet.register.people_sketches import key_mark
 
 if TYPE_CHECKING:
@@ -29,32 +31,68 @@ if TYPE_CHECKING:
 
 _MOST_CELLS = 200
 _ROW = "·row"
-Sets = list[dict[str, str]]
+_MOSTLY = 0.95
 
 
-def sets_of(entry: Registered, register: Register) -> Sets:
-    """Sketch the people of an output, of all its cells together and of each; nothing where they are not at hand."""
-    if entry.data is None or entry.question is None:
-        return []
-    held = collect(entry.data)
+@dataclass(frozen=True)
+class PeopleSets:
+    """Who an output is about, behind the key of the register: all that it is about, and each of its cells.
+
+    Attributes
+    ----------
+    sets
+        For each the sketches ``who`` they are and ``what`` is said of them.
+    known_by, what_by
+        The columns by which people are known again, and those that the output is of.
+    changed
+        Whether the records are others than those that the session read: then nobody is known again.
+    """
+
+    sets: list[dict[str, str]]
+    known_by: list[str]
+    what_by: list[str]
+    changed: bool
+
+
+def sets_of(entry: Registered, register: Register, source: Microdata | None) -> PeopleSets | None:
+    """Sketch the people of an output; None where its records are not at hand."""
+    if entry.data is None or entry.question is None or source is None:
+        return None
+    held, question = collect(entry.data), entry.question
+    person = source.roles.person or source.roles.contributor
+    person = person if person in held.columns else None
+    known_by = [person] if person else [name for name in source.columns if name in held.columns]
     numbered = Microdata(held.with_row_index(_ROW))
-    rows = collect(marked(numbered, {"a": Side(numbered, entry.question, cuts_of(entry))}, kept=[_ROW]))
+    rows = collect(marked(numbered, {"a": Side(numbered, question, cuts_of(entry))}, kept=[_ROW]))
     rows = shown(rows, "a", part_of(entry)).filter("a in")
     cells = [name for name in rows.columns if name not in (_ROW, "a in")]
     groups = [rows[_ROW]]
     if cells and 1 < rows.select(pl.struct(cells).n_unique()).item() <= _MOST_CELLS:
         groups += [part[_ROW] for part in rows.partition_by(cells)]
-    what = [name for name in (*entry.question.columns(), *entry.question.known) if name in held.columns]
-    return [
-        {
-            "who": register.sketch(entry.data, held.columns, held[places]).to_text(),
-            "what": register.sketch(entry.data, what or held.columns, held[places]).to_text(),
-        }
-        for places in groups
-    ]
+    asked = dict.fromkeys((*question.columns(), *question.known))
+    what = sorted(name for name in asked if name in held.columns) or known_by
+    made = []
+    for places in groups:
+        records = held[places]
+        who = records.unique(person) if person else records
+        made.append(
+            {
+                "who": people_sketch(who, known_by, register.key, person=person).to_text(),
+                "what": people_sketch(records, what, register.key, person=person).to_text(),
+            }
+        )
+    return PeopleSets(made, known_by, what, _changed(held, source, known_by))
 
 
-def told_of(entry: Registered, sets: Sets, register: Register) -> dict[str, Any]:
+def _changed(held: pl.DataFrame, source: Microdata, names: Sequence[str]) -> bool:
+    """Whether fewer records than nearly all are among those that were read."""
+    if not names or not held.height:
+        return True
+    ours, theirs = (keyed_words(frame.select(names), (1, 2, 3, 4)) for frame in (held, collect(source)))
+    return bool(np.isin(ours, theirs).mean() < _MOSTLY)
+
+
+def told_of(entry: Registered, sets: PeopleSets, register: Register) -> dict[str, Any]:
     """What a line of the register says of an output: the question, without the values of its filter, and its people."""
     question = entry.question
     return {
@@ -65,12 +103,14 @@ def told_of(entry: Registered, sets: Sets, register: Register) -> dict[str, Any]
         "filter": sorted(entry.where),
         "additive": entry.additive,
         "key": key_mark(register.key),
-        "sets": sets,
+        "known_by": sets.known_by,
+        "what_by": sets.what_by,
+        "sets": sets.sets,
     }
 
 
 def found_in(
-    register: Register, entry: Registered, sets: Sets, threshold: int, barn: str
+    register: Register, entry: Registered, sets: PeopleSets, threshold: int, barn: str
 ) -> Iterator[Finding]:
     """Hold an output against all that went out of earlier sessions."""
     for line in register.of_kind("output"):
@@ -86,11 +126,20 @@ def found_in(
             reason = f"Whom {name} was about is not known any more: the key of the register was lost. A human looks."
             yield Finding("differencing", barn, "review", reason)
             continue
-        apart = _apart(sets, line, "what" if same else "who", threshold)
+        told = (
+            same and sets.what_by == line["what_by"]
+        )  # then what is said of everybody decides, else who they are
+        if not told and (sets.changed or sets.known_by != line["known_by"]):
+            reason = (
+                f"Nobody in these records is known again from {name}: they were changed since they were read."
+            )
+            yield Finding("differencing", barn, "review", f"{reason} A human looks.")
+            continue
+        apart = _apart(sets.sets, line, "what" if told else "who", threshold)
         if not apart:
             continue
         # A record that was corrected is another one, unless both outputs show what was corrected.
-        certain = same or line["version"] == register.version
+        certain = told or line["version"] == register.version
         status: Status = "fail" if certain else "review"
         human = "" if certain else "; the data have changed since, and a human must say whether that is all"
         counts = "1 count differs" if apart == 1 else f"{apart:,} counts differ"
@@ -160,6 +209,7 @@ def entered_files(
                 "by": [],
                 "additive": True,
                 "key": key_mark(register.key),
+                "known_by": [],
                 "sets": [],
             }
             register.enter(
@@ -176,7 +226,7 @@ def _asks_the_same(one: Registered, other: Registered) -> bool:
     )
 
 
-def _apart(sets: Sets, line: Mapping[str, Any], side: str, threshold: int) -> int:
+def _apart(sets: Sequence[Mapping[str, str]], line: Mapping[str, Any], side: str, threshold: int) -> int:
     """Count the cells that differ from one of the earlier output by somebody, and by too few."""
     earlier = [PeopleSketch.of_text(known[side]) for known in line["sets"]]
     found = 0

@@ -20,7 +20,7 @@ from discreet.outputs.check_results import Finding, Status, worst
 from discreet.outputs.output import Draft, Output
 from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.register import OutputRegister, Registered
-from discreet.outputs.released_sets import Sets, entries_of, found_in, sets_of, told_of
+from discreet.outputs.released_sets import PeopleSets, entries_of, found_in, sets_of, told_of
 from discreet.register import Register
 from discreet.register.releases import NOBODY_KNOWS
 
@@ -48,7 +48,7 @@ class Recorder:
         self._outputs: dict[str, Output] = {}
         self._made = 0
         self.register = OutputRegister(entries_of(earlier))
-        self._sets: dict[str, list[tuple[Registered, Sets]]] = {}
+        self._sets: dict[str, list[tuple[Registered, PeopleSets]]] = {}
         self._enters = register is not None
         self.releases = _releases(self.data, register)
         """What went out of the data before, where a register says so."""
@@ -190,8 +190,8 @@ class Recorder:
         if self.releases is None:
             return []
         limit = self.policy.difference_threshold or self.policy.threshold
-        made = [(entry, sets_of(entry, self.releases)) for entry in entries]
-        self._sets[name] = [(entry, sets) for entry, sets in made if sets]
+        made = [(entry, sets_of(entry, self.releases, self.data)) for entry in entries]
+        self._sets[name] = [(entry, sets) for entry, sets in made if sets is not None]
         found = [
             finding
             for entry, sets in self._sets[name]
@@ -209,7 +209,7 @@ class Recorder:
             if output.status == "fail" and not output.exception:
                 continue
             for entry, sets in self._sets.get(output.name, ()):
-                if sets not in known:
+                if sets.sets not in known:
                     told = told_of(entry, sets, releases)
                     releases.enter("output", file=package.name, checksum=mark, output=output.name, **told)
 

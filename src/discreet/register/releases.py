@@ -208,18 +208,13 @@ class Register:
         places = [*map(Path, given), *([beside] if line["file"] else [])]
         return next((one for one in places if one.is_file() and digest_of(one) == line["checksum"]), None)
 
-    def sketch(self, data: Microdata, columns: Sequence[str], frame: Any = None) -> PeopleSketch:
-        """Sketch the people of some records (all of the data unless given) behind the key of this register."""
-        person = data.roles.person or data.roles.contributor
-        held = engine.collect(data) if frame is None else frame
-        return people_sketch(held, columns, self.key, person=person)
-
     def _marks(self, data: Microdata) -> dict[str, Any]:
+        person = data.roles.person or data.roles.contributor
         return {
             "source": data.metadata.source or "data",
             "checksum": data.metadata.checksum,
             "content": _content(data),
-            "people": self.sketch(data, data.columns).to_text(),
+            "people": people_sketch(engine.collect(data), data.columns, self.key, person=person).to_text(),
             "key": key_mark(self.key),
         }
 

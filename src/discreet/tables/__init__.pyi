@@ -10,6 +10,8 @@ from discreet.tables.count_synthesis import PoissonSynthesis as PoissonSynthesis
 from discreet.tables.count_synthesis import expanded as expanded
 from discreet.tables.count_synthesis import fit_log_linear as fit_log_linear
 from discreet.tables.dimension import Dimension as Dimension
+from discreet.tables.earlier_tables import EarlierTable as EarlierTable
+from discreet.tables.earlier_tables import suppressed_beside as suppressed_beside
 from discreet.tables.feasibility_intervals import Protection as Protection
 from discreet.tables.information_loss import information_loss as information_loss
 from discreet.tables.invariants import invariant_violations as invariant_violations

@@ -34,6 +34,7 @@ HISTORY = "what went out before"
 _TABLE, _LIMIT = "comparison", "nobody who is hidden in each"
 _USUAL = 3
 _TOLD = 0.8  # where the order tells so much less than chance leaves open, records are laid beside each other by place
+_DRAWS, _LITTLE = 5, 0.1
 _ALIKE = 0.9
 _FEW = 30
 
@@ -112,7 +113,9 @@ def _together(
     everything = engine.collect(released)
     here = [name for name in keys if name in everything.columns]
     joint = everything.select(as_text(plain_text(everything[name])).alias(name) for name in here)
-    alone = [_hidden(joint, k)]
+    person = released.roles.person
+    whose = everything[person] if person in everything.columns else None
+    alone = [_hidden(joint, k, whose)]
     beside, found = [], []
     for name, other in earlier.items():
         theirs = engine.collect(other)
@@ -122,11 +125,13 @@ def _together(
             found.append(_by_counts(released, other, [key for key in known if key in here], name, k))
             continue
         coded = theirs.select(as_text(plain_text(theirs[key])).alias(key) for key in known)
-        alone.append(_hidden(coded, k)[_safe(places)] | places.is_null().to_numpy())
+        theirs_whose = theirs[person] if person in theirs.columns else None
+        alone.append(_hidden(coded, k, theirs_whose)[_safe(places)] | places.is_null().to_numpy())
         joint = _laid_beside(joint, coded[_safe(places)].with_columns(_gone(places, known)), name)
         beside.append(name)
     if beside:
-        exposed = int((np.logical_and.reduce(alone) & ~_hidden(joint, k)).sum())
+        seen = np.logical_and.reduce(alone) & ~_hidden(joint, k, whose)
+        exposed = int(seen.sum()) if whose is None else whose.filter(pl.Series(seen)).n_unique()
         found.insert(0, _check(exposed, ", ".join(f"'{name}'" for name in beside), k))
     return found
 
@@ -141,13 +146,16 @@ def _check(exposed: int, named: str, k: int) -> Check:
     return Check(EARLIER, "exposed", MAIN, _LIMIT, exposed, not exposed, reason, _TABLE)
 
 
-def _hidden(keys: pl.DataFrame, k: int) -> Flags:
-    """Say of every record whether enough others agree with it, wherever both are known."""
+def _hidden(keys: pl.DataFrame, k: int, whose: pl.Series | None) -> Flags:
+    """Say of every record whether those of enough people agree with it, wherever both are known."""
     if not keys.width:
         return np.ones(keys.height, dtype=bool)
     names = [f"k{place}" for place in range(keys.width)]
     frame = keys.rename(dict(zip(keys.columns, names, strict=True)))
-    table = engine.class_table(Microdata(frame), names, "wildcard")
+    counted = (
+        Microdata(frame) if whose is None else Microdata(frame.with_columns(whose.alias("u")), person="u")
+    )
+    table = engine.class_table(counted, names, "wildcard")
     company = frame.join(table, on=names, how="left", nulls_equal=True, maintain_order="left")["company"]
     return company.fill_null(0).to_numpy() >= k
 
@@ -176,23 +184,26 @@ def _gone(places: pl.Series, known: Sequence[str]) -> list[pl.Expr]:
 
 def _linked(ours: pl.DataFrame, theirs: pl.DataFrame, person: str | None) -> pl.Series | None:
     """The row of every record in an earlier release, null where nothing shows it; None where nothing does at all."""
-    if person and person in ours.columns and person in theirs.columns:
-        places = _rows_of(ours, theirs, [person])
-        if places.count():
-            return places
     if ours.height == theirs.height and _tell_by_place(ours, theirs):
         return pl.Series(np.arange(ours.height))
     same = [name for name in ours.columns if name in theirs.columns and _unchanged(ours[name], theirs[name])]
-    found = _rows_of(ours, theirs, same) if same else None
-    return found if found is not None and found.count() >= _FEW else None
+    named = [person] if person in ours.columns and person in theirs.columns else []
+    ways = [names for names in (named, [*named, *(name for name in same if name != person)]) if names]
+    tried = [_rows_of(ours, theirs, names, each=len(names) > 1 and bool(named)) for names in ways]
+    found = max(tried, key=lambda rows: rows.count(), default=None)
+    return found if found is not None and found.count() >= (1 if named else _FEW) else None
 
 
-def _rows_of(ours: pl.DataFrame, theirs: pl.DataFrame, names: Sequence[str]) -> pl.Series:
-    """Find records by values that only one record of each file has."""
+def _rows_of(
+    ours: pl.DataFrame, theirs: pl.DataFrame, names: Sequence[str], *, each: bool = False
+) -> pl.Series:
+    """Find records by values that only one record of each file has; with ``each``, equal ones by their number."""
     sides = []
     for side in (ours, theirs):
         texts = side.select(as_text(plain_text(side[name])).alias(name) for name in names)
-        sides.append(texts.with_row_index("·row"))
+        number = pl.int_range(pl.len()).over(names) if each else pl.lit(0)
+        sides.append(texts.with_columns(number.alias("·number")).with_row_index("·row"))
+    names = [*names, "·number"]
     single = sides[1].filter(pl.struct(names).is_unique())
     alone = pl.struct(names).is_unique()
     placed = (
@@ -211,11 +222,12 @@ def _unchanged(ours: pl.Series, theirs: pl.Series) -> bool:
 def _tell_by_place(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
     """Whether what stands at the same place is more alike than chance would have it, in any column."""
     rng = generator(0)
-    mixed = rng.permutation(theirs.height)
+    mixed = [rng.permutation(theirs.height) for _ in range(_DRAWS)]
     for name in (name for name in ours.columns if name in theirs.columns):
         one, other = (as_text(plain_text(side[name])) for side in (ours, theirs))
-        here, by_chance = _alike(one, other), _alike(one, other[mixed])
-        if here[0] > by_chance[0] + 0.5 * (1 - by_chance[0]) or here[1] < _TOLD * by_chance[1]:
+        here, drawn = _alike(one, other), [_alike(one, other[order]) for order in mixed]
+        equal, left_open = max(draw[0] for draw in drawn), min(draw[1] for draw in drawn)
+        if here[0] > equal + 0.5 * (1 - equal) or (left_open > _LITTLE and here[1] < _TOLD * left_open):
             return True
     return False
 
