@@ -126,11 +126,7 @@ def test_a_published_file_is_read_by_its_codes_and_must_be_of_these_records():
     by_marks = EarlierTable.of_marks(table, cell_marks(table, before.suppressed))
     assert (by_marks.suppressed == before.suppressed).all()
     changed = before.published.with_columns(count=pl.col("count") + (pl.col("count") == 130).cast(pl.Int64))
-<<<<<<< HEAD
-    with pytest.raises(ParameterError, match=r"1 cells of .first\.csv. are not what these records say"):
-=======
     with pytest.raises(ParameterError, match=r"1 cells of 'first[.]csv' are not what these records say"):
->>>>>>> v4
         EarlierTable.of(table, changed, "first.csv")
 
 
