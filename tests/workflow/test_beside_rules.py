@@ -104,3 +104,21 @@ def test_labels_of_codes_that_were_removed_are_refused():
     assert "labels of removed values" in failed(found)
     assert "rare disease" not in found.line
     assert failed(judge(released, POLICY, Microdata(original, **ROLES))) == set()
+
+
+def test_a_weight_or_a_number_that_one_person_has_alone_is_judged_whatever_its_role_is():
+    rng = np.random.default_rng(9)
+    original = people().with_columns(
+        w=pl.Series(rng.uniform(1, 90, 400)), home=pl.Series(rng.permutation(9999)[:400])
+    )
+    policy = Policy("P", comparison=[Rule("near_copies", "telling_share", at_most=0.01)])
+    roles = {**ROLES, "weight": "w", "household": "home"}
+    fresh = people(seed=2)
+
+    def refused(**columns):
+        found = judge(Microdata(fresh.with_columns(**columns)), policy, Microdata(original, **roles))
+        return [check.reason for check in found.checks if check.measure == "own values of technical columns"]
+
+    assert "'w'" in refused(w=original["w"])[0]
+    assert "'home'" in refused(home=original["home"])[0]
+    assert refused(home=pl.int_range(1, 401, eager=True), w=pl.Series(rng.uniform(1, 90, 400))) == []

@@ -6,6 +6,7 @@ were removed. No policy clears a file that says who people are in one of these w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import narwhals as nw
@@ -17,10 +18,11 @@ from discreet.core.arrays import Floats
 from discreet.core.cards import card_of
 from discreet.core.values import canonical_text
 from discreet.core.verdicts import Check, Unjudged
-from discreet.core.wording import named
+from discreet.core.wording import named, percent
 from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
+from discreet.risk.copy_counts import telling_columns
 from discreet.workflow.inspection import unnamed_person
 from discreet.workflow.pair_questions import PairCase, by_name
 from discreet.workflow.questions import Case
@@ -49,6 +51,7 @@ def beside_rules(
         for place in range(len(pair.files.copies)):
             one = pair.of_copy(place) if len(pair.files.copies) > 1 else pair
             released = as_is[place] if place < len(as_is) else one.files.copies[0]
+            found += _own_values(policy, one.files.original, released)
             found += [*_order(one), *_index(released), *_labels(one.files.original, released)]
     return found
 
@@ -97,6 +100,40 @@ def _varies(data: Microdata, name: str) -> bool:
 
 def _failed(what: str, reason: str, count: int = 1) -> Check:
     return Check(what, "value", MAIN, "none", count, False, reason, "comparison")
+
+
+def _own_values(policy: Policy, original: Microdata, released: Microdata) -> Iterator[Check]:
+    """Hold weights, numbers of homes and other technical columns to the rule on values that one person has alone.
+
+    Running numbers say nothing: they are the same in every file.
+    """
+    aimed = [rule for rule in policy.comparison if rule.said is not None and rule.said.aim == "own values"]
+    rule = min(aimed, key=lambda one: math.inf if one.at_most is None else one.at_most, default=None)
+    names = [name for name in original.roles.technical if name in original.schema and name in released.schema]
+    names = [name for name in names if name not in original.roles.identifiers]
+    if rule is None or rule.at_most is None or not names:
+        return
+    ours, theirs = (engine.collect(file, sorted(names)) for file in (original, released))
+    for column in telling_columns(
+        ours, theirs, [name for name in sorted(names) if not _is_running(theirs[name])]
+    ):
+        share = column.found.share_beyond_chance
+        if share > rule.at_most:
+            yield _failed(
+                "own values of technical columns",
+                f"values of '{column.name}' that one person has alone are in the release, of {percent(share)} of the "
+                f"people (policy: {rule.limit}); give new numbers, or round weights",
+                column.found.people,
+            )
+
+
+def _is_running(values: pl.Series) -> bool:
+    """Whether a column numbers its units one after the other."""
+    known = values.drop_nulls()
+    if not known.dtype.is_integer() or not len(known):
+        return False
+    low, high = (int(end) for end in (known.min(), known.max()))  # type: ignore[arg-type]
+    return high - low + 1 == known.n_unique()
 
 
 def _order(pair: PairCase) -> Iterator[Check]:
