@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, compare
+from discreet.core.results import Measure
 from discreet.numerics.counts_of_counts import alone_in_both
 from discreet.risk import attribution, near_copies, replicated_uniques
 from discreet.risk.copy_counts import Found
+from discreet.workflow.pair_questions import by_name
 
 SEEDS = st.integers(0, 2**20)
 
@@ -248,3 +250,11 @@ def test_means_over_copies_are_said_to_be_such():
     assert re.search(r"In each of 3 copies, on average: \d+ people find", said)
     assert not re.search(r"\d\.\d+ (people|whole)", said)
     assert "In the first of 3 copies" in found.risk["near_copies"].meaning
+
+
+def test_a_larger_headline_does_not_hide_what_another_reading_gives_away():
+    question = by_name()["near_copies"]
+    nothing = dict.fromkeys(("outlying_share", "telling_share", "largest_share"), 0.0)
+    plain = Measure("near_copies", 0.02, {**nothing, "copied_share": 0.02}, "")
+    read_back = Measure("near_copies", 0.0, {**nothing, "telling_share": 0.6}, "")
+    assert question._badness(read_back) > question._badness(plain)

@@ -257,14 +257,19 @@ class PairQuestion:
         return found
 
     def _badness(self, found: Measure) -> tuple[float, float]:
-        """Order answers by their headline, and then by all shares of which less is better."""
-        values = {name: found.figures.get(name) for name in self.card.figures}
-        shares = [
-            value / figure.most
-            for name, figure in self.card.figures.items()
-            if figure.unit and figure.better != "higher" and isinstance(value := values[name], int | float)
-        ]
-        return float(found.value or 0.0), float(sum(shares))
+        """Order answers by their headline and what rules are made on, and then by all shares of which less is better.
+
+        A headline that is a little larger must not hide what another reading gives away.
+        """
+        shares: dict[str, float] = {}
+        for name, figure in self.card.figures.items():
+            number = found.figures.get(name)
+            if figure.unit and figure.better != "higher" and isinstance(number, int | float):
+                shares[name] = number / figure.most
+        ruled = sum(share for name, share in shares.items() if "rule" in self.card.figures[name].words)
+        head = self.card.figures.get("value")
+        most = head.most if head is not None and head.unit else 1.0
+        return float(found.value or 0.0) / most + ruled, sum(shares.values())
 
     def _answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         if case.whole is not None:
