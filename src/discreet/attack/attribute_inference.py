@@ -393,7 +393,7 @@ METHODS: tuple[Method, ...] = ("nearest", "forest", "boosted")
 
 _TREES = 6
 _BINS = 256
-_ROUNDS = 16  # of boosting
+_ROUNDS = 12  # of boosting
 _LEARNED = 6_000
 """Released records that trees learn from, at most: who was copied is found by the nearest record, among all of them."""
 _CLASSES = 12
