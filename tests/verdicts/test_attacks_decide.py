@@ -66,8 +66,10 @@ def check_no_false_clearance(generator, name, rows):
         verdict = judge(made, template, original, holdout=holdout, seed=6)
         assert not (shown and verdict.meets), verdict.line
         assert set(attacked_rules(verdict)) == set(ATTACKS), verdict.line
-        if generator == "copies":
+        if generator == "copies" and name != "stays":
             assert verdict.meets is False, verdict.line
+        # A bootstrap of stays leaves out whose they are, and nothing is judged before that is known.
+        assert not (generator == "copies" and verdict.meets), verdict.line
     return shown
 
 

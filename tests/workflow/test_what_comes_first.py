@@ -1,5 +1,7 @@
 """What went wrong first: disclosure before utility, and no false alarm from gaps and names that were left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -112,3 +114,43 @@ def test_that_all_is_well_is_no_item_of_what_went_wrong():
     lost = compare(original, Microdata(frame.with_columns(job=pl.lit("x"))))
     assert lost.worst.sentences
     assert lost.worst.clear == ""
+
+
+def test_a_column_that_is_less_precise_is_named_and_nobody_says_that_nothing_differs():
+    rng = np.random.default_rng(1)
+    frame = people().with_columns(age=pl.Series(rng.integers(18, 90, people().height))).drop("patient", "pay")
+    decade = pl.col("age") // 10 * 10
+    banded = frame.with_columns(pl.format("{}-{}", decade, decade + 9).alias("age"))
+    found = compare(Microdata(frame, keys=["age", "sex"]), Microdata(banded))
+    assert found["information_loss"].value > 0
+    assert any("'age' has lost" in sentence for sentence in found.worst.sentences)
+    assert not any("says what the original says" in sentence for sentence in found.worst.sentences)
+
+
+def test_nothing_stands_out_is_not_said_where_nobody_asked():
+    frame = people(6_000).drop("patient")
+    fresh = people(6_000, seed=5).drop("patient")
+    worst = compare(Microdata(frame), Microdata(fresh), measures=["margins", "tabular"]).worst
+    told = (*worst.sentences, worst.clear)
+    assert not any("Nothing stands out" in sentence for sentence in told)
+    assert any("no attack was tried" in sentence and "copies of people" in sentence for sentence in told)
+    worst = compare(
+        Microdata(frame),
+        Microdata(fresh),
+        holdout=Microdata(people(seed=6).drop("patient")),
+        measures=["margins", "near_copies"],
+        attacks=True,
+    ).worst
+    assert not any("tried" in sentence for sentence in (*worst.sentences, worst.clear))
+
+
+def test_what_an_attack_is_sure_of_comes_before_any_other_weight():
+    figures = {"risk_at_least": 0.06, "control_rate": 0.1}
+    measures = {
+        "membership": Measure("membership", 0.1, figures, "An attacker recognizes people."),
+        "linkage": Measure("linkage", 1.0, {"linked_share": 1.0, "guess_share": 0.0}, ""),
+    }
+    told = worst_of(measures, Alignment(("a",)), show_values=False).sentences
+    assert told[0] == "An attacker recognizes people."
+    without = {"membership": replace(measures["membership"], figures={"risk_at_least": 0.9})}
+    assert worst_of(without, Alignment(("a",)), show_values=False).sentences[-1].startswith("Without people")

@@ -23,6 +23,7 @@ from discreet.attack.success import (
     Trial,
     Victims,
     drawn,
+    harmless,
     measured,
     victims_of,
     worst_at,
@@ -43,7 +44,7 @@ from discreet.numerics.distance.space import Distance, MixedSpace
 
 def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     first, second = _halves(pair.keys, pair.columns)
-    return {"columns": (list(first), list(second))}
+    return {"columns": (list(first), list(second)) if second else None}
 
 
 def _halves(keys: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -161,6 +162,11 @@ def linkability(
             f"neighbors is {neighbors:,}, but the release has {victims.released.height:,} records: everybody would be "
             "linked. Look up fewer."
         )
+    still = [side for side in sides if all(victims.released[name].n_unique() < 2 for name in side)]
+    if still:
+        listed = ", ".join(map(repr, still[0]))
+        why = f"Nobody can be linked: the release says the same of everybody in {listed}."
+        return harmless("linkability", why, victims, {"columns": [list(side) for side in sides]})
     root = int(generator(seed).integers(2**62))
     # Equally near records come in the order of the file, which may say something; a shuffled file says nothing.
     shuffled = generator(root, "order").permutation(victims.released.height)

@@ -26,6 +26,7 @@ from discreet.attack.success import (
     Victims,
     chosen_ways,
     drawn,
+    harmless,
     measured,
     victims_of,
     worst_at,
@@ -184,6 +185,9 @@ def membership(
         precision=precision,
         what="holdout",
     )
+    if all(victims.released[name].n_unique() < 2 for name in victims.names):
+        why = "Nobody can be recognized: no column of the release varies."
+        return harmless("membership", why, victims, {"attacks": attacks, "columns": list(victims.names)})
     root = int(generator(seed).integers(2**62))
     people, background = _people(victims, reference, attacks, methods, root)
     scores = _scores(victims, people, background, methods, neighbors, distance, progress)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -177,7 +177,9 @@ def singling_out(
     for tried in dict.fromkeys((attacks, max(up_to or attacks, attacks))):
         found = _found(lines[1], labels, tried, predicates, conditions, root)
         if not found:
-            return _nobody(victims, {"attacks": attacks, "columns": list(victims.names)})
+            return success.harmless(
+                "singling_out", _TWINS, victims, {"attacks": attacks, "columns": list(victims.names)}
+            )
         held = _held(found, lines, labels, root)
         trials = {name: one.trial for name, one in held.items()}
         if not success.is_open(trials, jointly):
@@ -219,25 +221,10 @@ def _found(  # noqa: PLR0917
     return {name: one for name, one in found.items() if len(one)}
 
 
-def _nobody(victims: success.Victims, parameters: Mapping[str, Any]) -> Measure:
-    """Say that there is nothing to attack with: every released record has a twin."""
-    nothing = dict.fromkeys(("risk", "risk_low", "risk_high", "risk_at_least", "risk_at_most"), 0.0)
-    told = {name: nothing.get(name) for name in success.RISK_FIGURES if name != "value"}
-    return Measure(
-        name="singling_out",
-        value=0.0,
-        figures={**told, "attacks": 0, "control_attacks": 0},
-        meaning="Nobody can be singled out by this attack: no description fits exactly one released record, "
-        "because every record has a twin in these columns (k is 2 or more).",
-        caveats=victims.caveats,
-        parameters=parameters,
-        detail=Detail(
-            searches=lambda: pl.DataFrame(
-                {"search": list(_SEARCHES), "risk": 0.0, "risk_low": 0.0, "risk_high": 0.0}
-            )
-        ),
-    )
-
+_TWINS = (
+    "Nobody can be singled out by this attack: no description fits exactly one released record, because every record "
+    "has a twin in these columns (k is 2 or more)."
+)
 
 _SEARCHES = {
     "univariate": "by one value",

@@ -51,6 +51,7 @@ __all__ = [
     "Tally",
     "Trial",
     "excess",
+    "harmless",
     "measured",
     "paired",
     "put_together",
@@ -459,6 +460,20 @@ def measured(
         trials=ways,
         settled=tuple(settled),
         told_again=partial(measured, name, doing=doing, jointly=jointly, parameters=parameters),
+    )
+
+
+def harmless(name: str, why: str, victims: Victims, parameters: Mapping[str, Any]) -> Measure:
+    """Answer for an attack that has nothing to work with, because of what the release does not say: no risk."""
+    nothing = dict.fromkeys(("risk", "risk_low", "risk_high", "risk_at_least", "risk_at_most"), 0.0)
+    told = {figure: nothing.get(figure) for figure in RISK_FIGURES if figure != "value"}
+    return Measure(
+        name=name,
+        value=0.0,
+        figures={**told, "attacks": 0, "control_attacks": 0},
+        meaning=why,
+        caveats=victims.caveats,
+        parameters=parameters,
     )
 
 

@@ -276,7 +276,9 @@ def synthesize(
     summary = _summary(fitted, files, written, model, seconds_fit, seconds_draw)
     if judged is not None:
         assert chosen is not None
-        not_attacked = why_not_attacked(chosen, risk_limit, judged=policy is not None)
+        not_attacked = (
+            None if judged.crossed else why_not_attacked(chosen, risk_limit, judged=policy is not None)
+        )
         summary |= summary_of(judged, not_attacked)
         write_page(judged, html)
     if json:

@@ -83,6 +83,11 @@ class SynthesisForPolicy:
         return False if False in found else None if None in found else True
 
     @property
+    def crossed(self) -> bool:
+        """Whether attacks were judged by cross-fitting."""
+        return _CROSS_FITTED in self.steps
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """All there is to say, for people: what was done, what the policy says, what would have to give."""
         attacked = () if self.within is None else self.within.lines
