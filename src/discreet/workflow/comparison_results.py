@@ -431,6 +431,9 @@ def _ranked(findings: Iterable[Finding]) -> list[str]:
 def _nothing(beside: Beside, *, clear: bool) -> str:
     if not beside.measures:
         return "Nothing could be measured; see what was left out."
+    cards = [card_of(name) for name in beside.measures]
+    if not any(card and card.compare and card.compare.side == "utility" for card in cards):
+        return "What the release costs was not asked."
     if any(
         card.worst and card.worst.nothing_differs and card.worst.nothing_differs(beside.measures[card.name])
         for card in _asked(beside)
