@@ -90,7 +90,9 @@ def test_past_memory_other_people_of_adult_raise_no_alarm_and_a_hundred_copies_d
         for held in (others, leaky)
     )
     assert clean.risk["new_rows"].figures["copied_beyond_chance"] == 0
-    assert not any(said.startswith(tuple("0123456789")) for said in clean.worst.sentences)
+    # That some come back, as chance would have it, is said last, and nothing before it.
+    assert len(clean.worst.sentences) == 1
+    assert clean.worst.clear == "What the release costs was not asked."
     found = leaked.risk["new_rows"].figures
     assert found["copied_beyond_chance"] > 0
     assert "come back in the release whole" in leaked.worst.sentences[0]

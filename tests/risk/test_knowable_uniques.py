@@ -15,6 +15,7 @@ from verdicts.people_files import FILES, drawn
 
 from discreet import Microdata, Policy
 from discreet.core.errors import ParameterError
+from discreet.protect import LocalSuppression
 from discreet.risk import knowable_uniques
 
 
@@ -67,6 +68,14 @@ def test_strangers_are_nobody_whom_an_intruder_finds(name):
         original, fresh, _, roles = drawn(name, 1_500, seed=seed)
         values.append(knowable_uniques(Microdata(original, **roles), Microdata(fresh)).value)
     assert max(values) < 0.01, values
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_strangers_with_suppressed_keys_are_nobody_either(name):
+    original, fresh, _, roles = drawn(name, 1_000, seed=11)
+    keyed = Microdata(fresh, keys=roles["keys"], sensitive=roles["sensitive"])
+    suppressed = LocalSuppression(k=3).apply(keyed, seed=1).data
+    assert knowable_uniques(Microdata(original, **roles), Microdata(suppressed.frame)).value < 0.01
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -432,6 +432,9 @@ def _nothing(beside: Beside, *, clear: bool) -> str:
     """Say that nothing was found, of what was asked; and what was not asked."""
     if not beside.measures:
         return "Nothing could be measured; see what was left out."
+    cards = [card_of(name) for name in beside.measures]
+    if not any(card and card.compare and card.compare.side == "utility" for card in cards):
+        return "What the release costs was not asked."
     asked = _asked(beside)
     same = [card.worst.nothing_differs for card in all_cards(asked="compare") if card.worst]
     answers = [

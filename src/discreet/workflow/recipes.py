@@ -32,6 +32,7 @@ from discreet.workflow.usual_treatments import (
     plainly_named,
     records_gathered,
     records_regrouped,
+    records_reordered,
     values_swapped,
 )
 
@@ -63,6 +64,8 @@ class Frame:
     numbers
         ``{column: (base, share)}``: numbers that one person has alone, each with the base they are rounded to and the
         share of largest values that are shown as their mean.
+    reorder
+        Whether the records stand in the order of a column that leaves the file, so that their places would tell it.
     """
 
     drop: tuple[str, ...]
@@ -74,6 +77,7 @@ class Frame:
     company_for_swaps: int = 2
     needed: tuple[tuple[str, int], ...] = ()
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    reorder: bool = False
 
     @property
     def movable(self) -> tuple[str, ...]:
@@ -123,6 +127,7 @@ class Recipe:
     def steps(self, frame: Frame) -> list[Described]:
         """List the steps, each with a sentence that says what it does to this file."""
         steps = [identifiers_dropped(frame.drop)] if frame.drop else []
+        steps += [records_reordered()] if frame.reorder else []
         steps += numbers_rounded(frame.numbers)
         rungs = {column: frame.ladders[column].rungs[place] for column, place in self.rungs}
         chosen = {column: (rung.kind, rung.setting) for column, rung in rungs.items() if rung.kind}

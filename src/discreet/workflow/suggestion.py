@@ -14,6 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.randomness import fresh_seed
+from discreet.engine.comparable import plain_text
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import DropIdentifiers, Plan, ReorderRecords
@@ -287,7 +288,18 @@ def _frame(
         ),
         needed=codings_needed(ladders, aims.models, aims.companies()[0]),
         numbers=own_numbers(table, [name for name in weights if name not in kept], aims) if aims.own else {},
+        reorder=any(
+            _in_order(plain_text(table[name])) for name in roles.identifiers if name in table.columns
+        ),
     )
+
+
+def _in_order(values: pl.Series) -> bool:
+    """Whether the records stand in the order of a column, or those of one value side by side."""
+    plain = values.drop_nulls()
+    runs = 1 + int((plain != plain.shift(1))[1:].sum())
+    together = 1 < plain.n_unique() == runs < len(plain)
+    return plain.n_unique() > 1 and bool(together or plain.is_sorted() or plain.is_sorted(descending=True))
 
 
 def _lowest_allowed(ladder: Ladder, detail: Any) -> int:

@@ -28,6 +28,7 @@ from discreet.protect import (
     OptimalGeneralization,
     Pram,
     Recode,
+    ReorderRecords,
     Round,
     TopBottomCode,
     Treatment,
@@ -68,6 +69,14 @@ def identifiers_dropped(columns: Sequence[str]) -> Described:
     return (
         without_identifiers(columns),
         f"Leave out {listed(columns)}, which identify people by themselves.",
+    )
+
+
+def records_reordered() -> Described:
+    """Put the records into another order."""
+    return (
+        ReorderRecords(),
+        "Put the records into a random order: they stand in that of a column that is left out.",
     )
 
 
