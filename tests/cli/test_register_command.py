@@ -130,3 +130,24 @@ def test_a_release_never_takes_the_place_of_its_register(place):
     )  # fmt: skip
     assert over.exit_code != 0
     assert run("register", "check", "people.csv").exit_code == 0
+
+
+def test_two_earlier_files_of_one_name_are_both_laid_beside(place):
+    (place / "may").mkdir()
+    PEOPLE.with_columns((pl.col("age") + 3) // 7).write_csv("may/old.csv")
+    PEOPLE.with_columns(pl.col("age") // 10).write_csv("new.csv")
+    files = (
+        "compare",
+        "people.csv",
+        "new.csv",
+        "--keys",
+        "age,sex",
+        "--measure",
+        "information_loss",
+        "--json",
+    )
+    done = run(*files, "--previous", "old.csv", "--previous", "may/old.csv")
+    assert done.exit_code in (0, 3), done.output
+    told = json.dumps(json.loads(done.stdout))
+    assert str(place / "may" / "old.csv") in told
+    assert str(place / "old.csv") in told

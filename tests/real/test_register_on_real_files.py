@@ -41,7 +41,9 @@ def test_two_codings_of_age_expose_whom_the_definition_counts(people, mixed):
     (check,) = found.failed
     true = exposed(one, other)
     assert true > 40
-    assert check.actual == true if not mixed else 0.5 * true < check.actual <= true
+    assert (
+        check.actual == true if not mixed else 0.8 * true <= check.actual <= 1.2 * true
+    )  # few cannot be laid beside
 
 
 def test_the_same_coding_of_the_same_people_exposes_nobody(people):

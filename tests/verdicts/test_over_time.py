@@ -256,6 +256,17 @@ def test_records_that_were_changed_in_memory_are_for_a_human(staff, tmp_path):
     assert "Nobody in these records is known again" in found.reasons[0]
 
 
+def test_where_the_key_of_the_register_was_lost_a_human_looks(staff, tmp_path):
+    place = tmp_path / "staff.register.jsonl"
+    first = outputs.Session(data=staff, register=place)
+    first.crosstab("region")
+    first.save(tmp_path / "first")
+    (tmp_path / "staff.register.key").unlink()
+    found = outputs.Session(data=staff, register=place).crosstab("region")
+    assert found.status == "review"
+    assert "the key of the register was lost" in found.reasons[0]
+
+
 def test_a_register_beside_the_file_is_asked_without_being_named_and_not_written(staff, tmp_path):
     staff.write_csv(tmp_path / "staff.csv")
     data = read(tmp_path / "staff.csv", roles={})

@@ -98,6 +98,14 @@ def test_files_in_orders_of_their_own_are_never_laid_beside_each_other_by_place(
         assert together(mixed(banded(bare, 13, 5), seed), banded(bare, 15)).outcome == "open"
 
 
+def test_bands_of_one_name_and_other_bounds_are_never_taken_for_one_coding(people):
+    """The labels are the same, and what they mean has moved by a third of a band."""
+    for frame in (people, people.drop("income")):
+        old, new = banded(frame, 15), banded(frame.with_columns((pl.col("age") + 5).clip(20, 79)), 15)
+        assert set(old["age"]) == set(new["age"])
+        assert together(mixed(new), old).outcome != "met"
+
+
 def test_people_who_left_between_two_releases_of_one_coding_are_counted(people):
     bare = banded(people.drop("income"), 15)
     found = together(mixed(bare[:-2]), bare)

@@ -156,27 +156,32 @@ class History:
             raise ParameterError("--register is about a source: name the original file as well.")
         file = source.file
         beside = Register.place_beside(file) if file and Path(file).is_file() else None
-        own = beside is not None and beside.exists()
-        if register is not None and own and not (register.exists() and register.samefile(str(beside))):
+        if beside is not None and not beside.exists():
+            beside = None
+        if register is not None and beside is not None and not _is_same(register, beside):
             raise ParameterError(
-                f"A register lies beside the file, '{beside and beside.name}', and would not know of this release. "
-                f"Name it: --register {beside}."
+                f"A register lies beside the file, '{beside.name}', and would not know of this release. Name it: "
+                f"--register {beside}."
             )
-        place = register or (beside if beside is not None and beside.is_file() else None)
-        there = place is not None and place.exists() and data is not None
-        held = Register(place, data) if there and place is not None and data is not None else None
+        place = register or beside
+        held = None if data is None or place is None or not place.exists() else Register(place, data)
         found = cls(data, held, place, register is not None, previous or ())
         if synthetic:
             return found
         own = [digest_of(Path(one)) for one in released if Path(one).is_file()]
-        files = {Path(one).name: one for one in previous or ()}
+        paths = [Path(one) for one in previous or ()]
         for line in held.of_kind("microdata", without=own) if held is not None else ():
             at = held.file_of(line, previous or ()) if held is not None else None
             if at is None:
                 found.lost.append(str(line["file"]))
             else:
-                files[at.name] = str(at)
-        found.earlier = {name: source.read_other(one) for name, one in files.items()}
+                paths.append(at)
+        places = dict.fromkeys(one.resolve() if one.exists() else one for one in paths)
+        names = [one.name for one in places]
+        found.earlier = {
+            one.name if names.count(one.name) == 1 else str(one): source.read_other(str(one))
+            for one in places
+        }
         return found
 
     def judged(
@@ -232,15 +237,13 @@ class History:
 
         if self.register is None:
             nobody = "Whether more went out before is not known: no register." if self.given else NOBODY_KNOWS
-            return nobody if self.place is None else _REFUSED.strip()
+            return f"{nobody}{_REFUSED if self.refused else ''}"
         before = len(self.register.releases)
         name = self.register.path.name
         written = "" if self.writes else f" This one was not entered; --register {name} does."
         if self.refused:
             written = _REFUSED
-        return (
-            f"The register '{self.register.path.name}' holds {before} release{'s' * (before != 1)}.{written}"
-        )
+        return f"The register '{name}' holds {before} release{'s' * (before != 1)}.{written}"
 
     def say(self, verdict: Verdict | None, *, told: bool) -> None:
         """Print what went out before, and the verdict unless a report has ``told`` it."""
@@ -252,3 +255,7 @@ class History:
     def document(self, verdict: Verdict | None = None) -> dict[str, Any]:
         """The same, for a JSON document."""
         return {"register": self.line, **({} if verdict is None else {"verdict": verdict.to_dict()})}
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and one.samefile(other)

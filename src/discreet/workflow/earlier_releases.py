@@ -120,7 +120,7 @@ def _together(
     for name, other in earlier.items():
         theirs = engine.collect(other)
         known = [key for key in dict.fromkeys([*keys, *other.roles.keys]) if key in theirs.columns]
-        places = _linked(everything, theirs, released.roles.person)
+        places = _linked(everything, theirs, released.roles.person, keys)
         if places is None:
             found.append(_by_counts(released, other, [key for key in known if key in here], name, k))
             continue
@@ -182,16 +182,23 @@ def _gone(places: pl.Series, known: Sequence[str]) -> list[pl.Expr]:
     return [pl.when(found).then(pl.col(key)).otherwise(None).alias(key) for key in known]
 
 
-def _linked(ours: pl.DataFrame, theirs: pl.DataFrame, person: str | None) -> pl.Series | None:
+def _linked(
+    ours: pl.DataFrame, theirs: pl.DataFrame, person: str | None, keys: Sequence[str]
+) -> pl.Series | None:
     """The row of every record in an earlier release, null where nothing shows it; None where nothing does at all."""
     if ours.height == theirs.height and _tell_by_place(ours, theirs):
         return pl.Series(np.arange(ours.height))
     same = [name for name in ours.columns if name in theirs.columns and _unchanged(ours[name], theirs[name])]
     named = [person] if person in ours.columns and person in theirs.columns else []
-    ways = [names for names in (named, [*named, *(name for name in same if name != person)]) if names]
-    tried = [_rows_of(ours, theirs, names, each=len(names) > 1 and bool(named)) for names in ways]
-    found = max(tried, key=lambda rows: rows.count(), default=None)
-    return found if found is not None and found.count() >= (1 if named else _FEW) else None
+    whole = [*named, *(name for name in same if name != person)]
+    # A key may have the same labels and other bounds: then the other columns find more.
+    ways = [names for names in (named, whole, [name for name in whole if name not in keys]) if names]
+    tried = [_rows_of(ours, theirs, names, each=bool(named) and names != named) for names in ways]
+    if not tried:
+        return None
+    tried.sort(key=lambda rows: -rows.count())
+    found = pl.DataFrame({f"{place}": rows for place, rows in enumerate(tried)}).select(pl.coalesce(pl.all()))
+    return found.to_series() if found.to_series().count() >= (1 if named else _FEW) else None
 
 
 def _rows_of(
@@ -257,4 +264,22 @@ def _by_counts(
         found = differencing(other, released, keys=list(shared), k=k)
     except DiscreetError as error:
         return _open(f"'{name}' in a form that can be compared ({error})", "use its coding")
-    return _check(int(found.figures["exposed"] or 0), f"'{name}'", k)
+    exposed = int(found.figures["exposed"] or 0)
+    if not exposed and any(_moved(ours[key], theirs[key]) for key in shared):
+        return _open(
+            f"someone to say whether the people of '{name}' and of this release are the same, or their codings others",
+            "name the person (person=…), or let a person accept it (--accept)",
+        )
+    return _check(exposed, f"'{name}'", k)
+
+
+def _moved(ours: pl.Series, theirs: pl.Series) -> bool:
+    """Whether the counts of levels changed by more than the number of records did."""
+    one, other = (
+        as_text(plain_text(side)).alias("v").to_frame().group_by("v").len() for side in (ours, theirs)
+    )
+    both = one.join(other, on="v", how="full", coalesce=True, nulls_equal=True).fill_null(0)
+    apart = both.select(
+        (pl.col("len").cast(pl.Int64) - pl.col("len_right").cast(pl.Int64)).abs().sum()
+    ).item()
+    return bool(apart > abs(len(ours) - len(theirs)))
