@@ -13,7 +13,6 @@ from discreet.attack.attribute_inference import inference
 from discreet.attack.linkability_attack import linkability
 from discreet.attack.membership_inference import membership
 from discreet.attack.singling_out_attack import singling_out
-from discreet.core.errors import InputError
 from discreet.core.results import Measure
 from discreet.microdata import Microdata
 from discreet.synth.preflighting.column_kinds import are_labels
@@ -111,9 +110,10 @@ def attacked(
         "categorical": labels_among(used),
         "seed": seed,
     }
-    try:
-        answers["singling_out"] = singling_out(used, file, **given)
-    except InputError:
+    alone = singling_out(used, file, **given)
+    if "searches" in alone.detail:
+        answers["singling_out"] = alone
+    else:
         notes.append(_NOBODY_ALONE)
     several = len(file.columns) > 1
     if several:
@@ -121,7 +121,12 @@ def attacked(
     if several and all_kinds:
         answers["linkability"] = linkability(used, file, **given)
         answers["membership"] = membership(used, file, method="distance", **given)
-    tables = [_lines(name, found) for name, found in answers.items()]
+    # What has nothing to work with gains nothing, and tried no way.
+    tables = [
+        _lines(name, found)
+        for name, found in answers.items()
+        if name != "inference" or "secrets" in found.detail
+    ]
     table = pl.concat(tables) if tables else pl.DataFrame(schema=_SCHEMA)
     notes += [
         f"What the file adds to {way} cannot be told apart: it succeeds against everybody."

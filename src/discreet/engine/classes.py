@@ -309,8 +309,9 @@ def distinct_counts(data: Microdata, columns: Sequence[str]) -> dict[str, int]:
 def distinct_values(data: Microdata, column: str) -> pl.Series:
     """Collect the distinct values of a column, in order; missing is none of them."""
     table = collect(scan(data, {"v": column}).unique())
-    values = in_declared_order(table["v"], data.schema[column]).alias(column)
-    return values.drop_nulls().unique().sort()
+    values = in_declared_order(table["v"], data.schema[column])
+    # The name comes last: to Polars it may be a pattern.
+    return values.alias("v").drop_nulls().unique().sort().alias(column)
 
 
 MOST_CLASSES = 20_000_000

@@ -10,7 +10,6 @@ confidential as the data.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import math
 from collections.abc import Sequence
@@ -69,7 +68,7 @@ class PeopleSketch:
 
     def to_text(self) -> str:
         """Write it for a line of the register."""
-        sums = base64.b64encode(self.buckets.astype("<u4").tobytes()).decode("ascii")
+        sums = self.buckets.astype("<u4").tobytes().hex()
         return f"{self.people}:{'p' if self.by_person else 'r'}:{sums}"
 
     @classmethod
@@ -77,7 +76,7 @@ class PeopleSketch:
         """Read it back."""
         try:
             people, kind, sums = text.split(":")
-            buckets = np.frombuffer(base64.b64decode(sums), dtype="<u4").astype(np.uint64)
+            buckets = np.frombuffer(bytes.fromhex(sums), dtype="<u4").astype(np.uint64)
             if len(buckets) != _BUCKETS:
                 raise ValueError("another number of buckets")
             return cls(int(people), kind == "p", buckets)

@@ -227,9 +227,10 @@ class Register:
         return self._lines[-1]
 
     def _read(self) -> None:
+        # What was noted is read before the lines: a line may be entered meanwhile, and is noted after it.
+        noted = self._state()
         lines = read_chain(self.path, what=_WHAT)
         check_chain(lines, self.path.name, what=_WHAT)
-        noted = self._state()
         seen = max(noted["lines"], len(self._lines))
         last = noted["last"] if seen == noted["lines"] else self._lines[-1]["hash"]
         if seen and (len(lines) < seen or lines[seen - 1]["hash"] != last):

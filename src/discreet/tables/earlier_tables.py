@@ -19,6 +19,7 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
+from discreet.core.parameters import checked
 from discreet.tables.exact_disclosure import people_are_the_same
 from discreet.tables.primary_rules import flags_of
 from discreet.tables.table_audit import Audit
@@ -97,6 +98,7 @@ class EarlierTable:
         return mine
 
 
+@checked
 def suppressed_beside(
     plan: Suppression, table: Table, earlier: Sequence[EarlierTable], **options: Any
 ) -> SuppressionResult:

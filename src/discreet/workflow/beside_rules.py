@@ -78,7 +78,7 @@ def _nobody_asked(
         name
         for data in cases
         for name in data.columns
-        if name not in data.roles.columns() and _varies(data, name)
+        if name not in data.roles.columns() and name != unnamed_person(data) and _varies(data, name)
     )
     if not names:
         return []

@@ -276,7 +276,7 @@ def _coded_texts(values: pl.Series) -> tuple[str, ...]:
     >>> _coded_texts(pl.Series(["yes", "no", "k.A.", "-99"])), _coded_texts(pl.Series(["NA", "?"]))
     (('-99', 'k.A.'), ())
     """
-    texts = values.drop_nulls().cast(pl.String)
+    texts = values.alias("v").drop_nulls().cast(pl.String)
     words = int((~texts.str.contains(r"^\s*[-+]?\d+([.,]\d+)?\s*$")).sum()) > _MOSTLY * len(texts)
     found = sorted(text for text in texts.to_list() if stands_for_missing(text, among_words=words))
     return tuple(found) if 0 < len(found) < len(texts) else ()

@@ -17,7 +17,7 @@ from discreet.core.randomness import fresh_seed
 from discreet.engine.comparable import plain_text
 from discreet.microdata import Microdata
 from discreet.policy import Policy
-from discreet.protect import DropIdentifiers, Plan, ReorderRecords
+from discreet.protect import Plan
 from discreet.workflow.coding_ladders import Ladder, ladder_of, outcome_ladder
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
@@ -40,7 +40,7 @@ from discreet.workflow.suggestion_result import (
     summary,
 )
 from discreet.workflow.trials import COST, RISK, Judgment, Ledger, fingerprint
-from discreet.workflow.usual_treatments import DRAWN, as_entries, plainly_named
+from discreet.workflow.usual_treatments import DRAWN, DROPPED, REORDERED, as_entries, plainly_named
 
 Effort = Literal["quick", "normal", "thorough"]
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
@@ -343,7 +343,7 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
         )
     roles, entries = data.roles, [] if plan is None else as_entries(plan.steps)
     touched = {name for entry in entries for name in _names_in(entry) if name in data.columns}
-    if any(entry["treatment"] == DropIdentifiers().name and not entry.get("columns") for entry in entries):
+    if any(entry["treatment"] == DROPPED and not entry.get("columns") for entry in entries):
         touched |= set(roles.identifiers)
     if roles.weight and roles.weight not in touched:
         said.append(
@@ -364,7 +364,7 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
             f"{', '.join(repr(name) for name in left)} {'has' if len(left) == 1 else 'have'} no role as key, sensitive "
             f"column or identifier: no rule on keys or sensitive columns looks at {'it' if len(left) == 1 else 'them'}."
         )
-    if not any(entry["treatment"] == ReorderRecords().name for entry in entries):
+    if not any(entry["treatment"] == REORDERED for entry in entries):
         said.append(
             "The order of the records is that of the file; add reorder-records where it says something."
         )

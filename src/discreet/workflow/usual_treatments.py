@@ -45,6 +45,7 @@ Described = tuple[Treatment, str]
 
 
 DRAWN = (Pram, ClassSwap)
+DROPPED, REORDERED = DropIdentifiers().name, ReorderRecords().name
 """Those of them that draw at random."""
 
 
