@@ -179,12 +179,15 @@ class Rule:
         )
 
     def _interval(self, measure: Measure, actual: float) -> tuple[float, float]:
-        """Give the ends between which the figure may really be; the figure itself where nothing is said of them."""
+        """Give the ends between which the figure may really be: anywhere, where the card names ends that are not there."""
         said = self.said
-        ends = [measure.figures.get(name) for name in said.interval] if said and said.interval else []
-        if not all(isinstance(end, int | float) for end in ends) or not ends:
+        if said is None or said.interval is None:
             return actual, actual
-        low, high = (float(end) for end in ends if end is not None)
+        ends = [measure.figures.get(name) for name in said.interval]
+        low, high = (
+            float(end) if isinstance(end, int | float) else usual
+            for end, usual in zip(ends, (said.least, said.most), strict=True)
+        )
         return min(low, actual), max(high, actual)
 
     def _broken(self, low: float, high: float) -> bool:

@@ -194,3 +194,10 @@ def test_the_paper_says_first_who_accepted_what(tmp_path):
     page = found.to_html(tmp_path / "paper.html").read_text(encoding="utf-8")
     assert "Accepted by A. Steward" in page
     assert page.index("Accepted by A. Steward") < page.index('<section id="wrong"')
+
+
+def test_a_figure_whose_interval_is_missing_clears_nothing():
+    found = Measure("singling_out", 0.0, {"risk": 0.0, "attacks": 100}, "")
+    checked = Rule("singling_out", "risk", at_most=0.1).check(Scenario(MAIN, (), {"singling_out": found}))
+    assert isinstance(checked, Unjudged)
+    assert checked.decided is False
