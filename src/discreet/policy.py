@@ -179,7 +179,7 @@ class Rule:
         )
 
     def _interval(self, measure: Measure, actual: float) -> tuple[float, float]:
-        """Give the ends between which the figure may really be: anywhere, where the card names ends that are not there."""
+        """Give the ends between which the figure may be: anywhere, where the card names ends that are not there."""
         said = self.said
         if said is None or said.interval is None:
             return actual, actual
