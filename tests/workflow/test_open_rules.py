@@ -174,7 +174,7 @@ def test_exit_4_prints_the_command_that_would_judge_the_open_rule(tmp_path):
     done = CliRunner().invoke(app, ["compare", *files(tmp_path)])
     assert done.exit_code == 4
     assert "To judge it: discreet compare" in done.stdout
-    assert "--holdout OTHER_PEOPLE" in done.stdout
+    assert "--holdout OTHER_PEOPLE --keys age,job --sensitive pay" in done.stdout
 
 
 def test_an_accepted_rule_ends_with_5_and_a_name_and_a_reason_are_asked_for(tmp_path):

@@ -68,7 +68,7 @@ def assess(
         _show(found, written)
     if found.verdict is not None:
         if not json and not check:
-            say_commands([found.verdict], FILE=source.file, RELEASE=source.file, POLICY=policy)
+            say_commands([found.verdict], source, FILE=source.file, RELEASE=source.file, POLICY=policy)
         end_by([found.verdict])
 
 

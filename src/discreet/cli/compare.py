@@ -148,7 +148,7 @@ def compare(
         history.say(None, told=True)
     verdicts = [release.verdict for release in found.releases.values() if release.verdict]
     if not json and not check:
-        say_commands(verdicts, ORIGINAL=source.file, RELEASE=released[0], POLICY=policy)
+        say_commands(verdicts, source, ORIGINAL=source.file, RELEASE=released[0], POLICY=policy)
     end_by(verdicts)
 
 

@@ -127,7 +127,7 @@ def finish(
             say(verdict.line)
         history.say(verdict, told=True)
         if verdict is not None:
-            say_commands([verdict], ORIGINAL=original, RELEASE=out, POLICY=policy)
+            say_commands([verdict], source, ORIGINAL=original, RELEASE=out, POLICY=policy)
     if verdict is not None:
         end_by([verdict])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,6 +17,7 @@ import typer
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from discreet.cli.source import Source
     from discreet.core.verdicts import Verdict
 
 
@@ -93,6 +94,7 @@ BAD_INPUT = 2
 NOT_MET = 3
 LEFT_TO_JUDGE = 4
 ACCEPTED = 5
+_OPTION = {"missing": "missing-token"}
 
 
 def end_by(verdicts: Iterable[Verdict | bool | None]) -> None:
@@ -104,10 +106,28 @@ def end_by(verdicts: Iterable[Verdict | bool | None]) -> None:
             raise typer.Exit(code)
 
 
-def say_commands(verdicts: Iterable[Verdict | None], **known: str | None) -> None:
-    """Print the commands that would judge what is open; ``known`` are the names of files and policies in them."""
+def say_commands(verdicts: Iterable[Verdict | None], source: Source, **known: str | None) -> None:
+    """Print the commands that would judge what is open, with the roles and reading options of this one.
+
+    ``known`` are the names of files and policies that stand in them.
+    """
+    options = [
+        word
+        for name, value in {**source.roles, **source.reading}.items()
+        for one in _each(name, value)
+        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", shlex.quote(one))
+    ]
     for command in dict.fromkeys(line for one in verdicts if one is not None for line in one.commands):
         words = [
             shlex.quote(known.get(word) or word) if word.isupper() else word for word in command.split(" ")
         ]
-        say(f"To judge it: {' '.join(words)}")
+        say(f"To judge it: {' '.join([*words, *options])}")
+
+
+def _each(name: str, value: str | Sequence[str] | None) -> list[str]:
+    """Give the values of an option as they are typed: columns in one list, tokens one by one."""
+    if not value:
+        return []
+    if isinstance(value, str):
+        return [value]
+    return list(value) if name in ("missing", "dates") else [",".join(value)]

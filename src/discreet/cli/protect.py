@@ -187,7 +187,7 @@ def protect(
         history.say(verdict, told=report is not None)
     if verdict is not None:
         if not json:
-            say_commands([verdict], ORIGINAL=source.file, RELEASE=out, POLICY=policy)
+            say_commands([verdict], source, ORIGINAL=source.file, RELEASE=out, POLICY=policy)
         end_by([verdict])
 
 

@@ -291,7 +291,7 @@ def synthesize(
         for line in [] if judged is None else [*judged.lines, *([not_attacked] if not_attacked else [])]:
             say(line)
         if judged is not None:
-            say_commands(judged.verdicts, ORIGINAL=source.file, RELEASE=out, POLICY=policy)
+            say_commands(judged.verdicts, source, ORIGINAL=source.file, RELEASE=out, POLICY=policy)
     if judged is not None:
         end_by(verdicts_of(judged, asked=limit_named))
 
