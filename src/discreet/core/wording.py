@@ -74,20 +74,20 @@ def columns_not_judged(names: Sequence[str], most: int = 12) -> str:
     Examples
     --------
     >>> columns_not_judged(["shoe size"])
-    "1 column has no role and was not judged: 'shoe size'. Nobody asked whether people can be found by it ..."
+    "1 column has no role: 'shoe size'. No rule on keys or sensitive columns looked at it. Name it as a key if ..."
     """
     if not names:
         return ""
-    one = len(names) == 1
-    it, was = (
-        ("it", "1 column has no role and was")
-        if one
-        else ("them", f"{len(names):,} columns have no role and were")
-    )
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    listed = f"{', '.join(map(repr, names[:most]))}{more}"
+    if len(names) == 1:
+        return (
+            f"1 column has no role: {listed}. No rule on keys or sensitive columns looked at it. Name it as a key if "
+            "others may know it, as sensitive if it must not be learned."
+        )
     return (
-        f"{was} not judged: {', '.join(map(repr, names[:most]))}{more}. Nobody asked whether people can be found by "
-        f"{it} (name {it} as {'a key' if one else 'keys'}) or what can be learned from {it} (name {it} as sensitive)."
+        f"{len(names):,} columns have no role: {listed}. No rule on keys or sensitive columns looked at them. Name them "
+        "as keys if others may know them, as sensitive if they must not be learned."
     )
 
 
