@@ -86,8 +86,8 @@ def columns_not_judged(names: Sequence[str], most: int = 12) -> str:
             "others may know it, as sensitive if it must not be learned."
         )
     return (
-        f"{len(names):,} columns have no role: {listed}. No rule on keys or sensitive columns looked at them. Name them "
-        "as keys if others may know them, as sensitive if they must not be learned."
+        f"{len(names):,} columns have no role: {listed}. No rule on keys or sensitive columns looked at them. Name "
+        "them as keys if others may know them, as sensitive if they must not be learned."
     )
 
 
