@@ -356,8 +356,8 @@ CHAPTERS = (
     Chapter(
         "joint",
         "Can the files be told apart as a whole?",
-        "A model tries to tell released records from real ones. The harder that is, the more the release says what the "
-        "original says, also where no table of two columns looks.",
+        "A model tries to tell released records from real ones. The harder that is, the closer the release is to "
+        "the original, also where no table of two columns looks.",
     ),
     Chapter(
         "specific",

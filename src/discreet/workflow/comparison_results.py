@@ -443,7 +443,7 @@ def _nothing(beside: Beside, *, clear: bool) -> str:
         if card.worst and card.worst.nothing_differs
     ]
     if all(answers) and len(answers) == sum(one is not None for one in same):
-        return "In every column and every table that was compared the release says what the original says."
+        return "The release agrees with the original in every column and every table that was compared."
     agrees = "no column, table or relation of those compared is far from the original"
     looked_for = {card.worst.looks_for for card in asked if card.worst}
     missing = " and ".join(said for what, said in _NOT_ASKED.items() if what not in looked_for)
