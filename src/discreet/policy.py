@@ -380,6 +380,12 @@ class Policy:
             intruder=_stated_intruder(document, origin),
         )
 
+    @property
+    def is_for_nobodies(self) -> bool:
+        """Whether attackers decide it: it is for synthetic files, whose records are nobody's."""
+        cards = [card_of(rule.measure) for rule in self.comparison]
+        return any(card is not None and card.chapter == "attackers" for card in cards)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as it stands in TOML."""
         return {

@@ -15,7 +15,7 @@ from discreet.core.findings import Beside, Finding, MapAxis, Side
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Verdict
-from discreet.core.wording import columns_not_judged, title_of, worded
+from discreet.core.wording import not_judged_of, title_of, worded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -220,8 +220,8 @@ class Comparison:
 
     @property
     def not_judged(self) -> str:
-        """The columns without a role, and what was not judged about them; empty where every column has one."""
-        return columns_not_judged(self.about.get("without_role") or ())
+        """The columns without a role and what was not judged about them, and what is known of earlier releases."""
+        return not_judged_of(self.about)
 
     @property
     def line(self) -> str:
