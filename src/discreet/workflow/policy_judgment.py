@@ -195,6 +195,7 @@ def held_against(
         pair = pair_questions.as_ruled(pair, policy.comparison)
     bench = _Bench(policy, alone, pair, measured or {}, measured_pair, crossed or {})
     rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
+    rules.sort(key=lambda named: not named[1].is_attack)
     found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
     failed = False
     for table, rule in sorted(rules, key=_effort) if stop_at_failure else rules:
