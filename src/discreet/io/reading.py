@@ -63,9 +63,10 @@ def read(
     **options
         The roles of `Microdata` (``keys=``, ``sensitive=``, ``weight=``, …), which go before ``roles``; and how
         to read: ``separator``, ``decimal``, ``encoding``, ``missing`` (beside the usual texts, or with
-        ``only_missing=True`` instead of them), ``text`` (columns to keep as text) and ``dates``
-        (how dates are written: ``"dmy"``, ``"mdy"``, ``{"born": "%d/%m/%Y"}``; ``"text"`` leaves them) for delimited files, ``sheet``, ``missing`` and ``dates`` for Excel, ``user_missing="keep"``,
-        ``value_labels="categories"`` and ``encoding`` for SPSS, Stata and SAS.
+        ``only_missing=True`` instead of them), ``text`` (columns to keep as text) and ``dates`` (how dates are written:
+        ``"dmy"``, ``"mdy"``, ``{"born": "%d/%m/%Y"}``; ``"text"`` leaves them) for delimited files, ``sheet``,
+        ``missing`` and ``dates`` for Excel, ``user_missing="keep"``, ``value_labels="categories"`` and ``encoding``
+        for SPSS, Stata and SAS.
 
     Returns
     -------
