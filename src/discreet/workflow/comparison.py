@@ -71,7 +71,8 @@ def compare(
         The file before.
     released
         The file after: a release, a list of synthetic copies of one synthesis, or several releases by name,
-        ``{"cart": s1, "copula": [s2, s3]}``, which are put side by side.
+        ``{"cart": s1, "copula": [s2, s3]}``, which are put side by side. What copies give away, and what is measured of
+        one at a time, is shown of the worst, which is named.
     keys, sensitive
         What an intruder knows and wants to learn; those of the original unless named. Without keys only the distances
         between records speak of risk.
