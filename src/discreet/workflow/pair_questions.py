@@ -155,6 +155,8 @@ class Reading:
 
     case: PairCase
     how: str
+    sure: bool = True
+    """False where it rests on a guess: what is found so leaves a rule open, and refuses nothing."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,8 @@ class PairQuestion:
     def unread(self, case: PairCase) -> list[str]:
         """Name the columns of the question whose labels in the release nobody can hold against the original."""
         asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
-        unread = set(case.files.unread).intersection(*(one.case.files.unread for one in case.readings))
+        unread = set(case.files.unread)
+        unread = unread.intersection(*(one.case.files.unread for one in case.readings if one.sure))
         return [name for name in asked if name in unread]
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
@@ -245,7 +248,9 @@ class PairQuestion:
             answers = [self.answer(case.of_copy(place), parameters) for place in range(copies)]
             return worst_of(answers, self.card.badness)
         readings = [
-            one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
+            one
+            for one in case.readings
+            if one.sure and self.side == "risk" and self.gap(one.case, parameters) is None
         ]
         found: Measure | None = None
         try:
@@ -344,9 +349,9 @@ class PairQuestion:
 
 
 def as_ruled(case: PairCase, rules: Sequence[Rule]) -> PairCase:
-    """Let what attacks show be sure over all attack rules of a policy, and over all copies."""
+    """Let what attacks show be sure over all attack rules of a policy, all copies, and all ways to read them."""
     attacks = {rule.measure for rule in rules if (card := card_of(rule.measure)) and card.room == "attack"}
-    jointly = max(len(attacks), 1) * len(case.files.copies)
+    jointly = max(len(attacks), 1) * len(case.files.copies) * (1 + len(case.readings))
     readings = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
     return replace(case, jointly=jointly, readings=readings)
 

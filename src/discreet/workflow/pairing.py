@@ -86,9 +86,9 @@ def _read_back(
         told = dict.fromkeys(one.sentence for found in way if found is not None for one in found.disguises)
         with suppress(DiscreetError):  # what cannot be aligned holds no copy in this reading
             held = [original, *files, *([] if holdout is None else [holdout])]
-            readings.append(
-                Reading(_case(original, held, settings, labels=None, seed=case.seed), " and ".join(told))
-            )
+            sure = all(found.sure for found in way if found is not None)
+            read_back = _case(original, held, settings, labels=None, seed=case.seed)
+            readings.append(Reading(read_back, " and ".join(told), sure))
     # What stands beside the column that it could be is something else, until a person says what.
     read = {
         one.released

@@ -281,7 +281,8 @@ class _Bench:
             rule.measure,
             lambda: pair if isinstance(pair, str) else answer_of(question, pair, settings),
         )
-        return rule.check(replace(asked, name=MAIN), table=table)
+        check = rule.check(replace(asked, name=MAIN), table=table)
+        return check if isinstance(pair, str) else self._if_guessed(rule, question, pair, check)
 
     def _of_copy(self, rule: Rule, question: PairQuestion, pair: PairCase, place: int) -> Check | Unjudged:
         """Hold a rule on risk against one copy by itself: one copy that is the original is not averaged away."""
@@ -292,7 +293,31 @@ class _Bench:
         answer = self._answers[name, rule.measure]
         found = {} if isinstance(answer, str) else {rule.measure: answer}
         skipped = {rule.measure: answer} if isinstance(answer, str) else {}
-        return rule.check(Scenario(name, (), found, skipped), table="comparison")
+        check = rule.check(Scenario(name, (), found, skipped), table="comparison")
+        return self._if_guessed(rule, question, pair.of_copy(place), check)
+
+    def _if_guessed(
+        self, rule: Rule, question: PairQuestion, pair: PairCase, found: Check | Unjudged
+    ) -> Check | Unjudged:
+        """Leave a rule open that holds, but would not if labels were exchanged as they can only be guessed to be."""
+        if question.side != "risk" or not (isinstance(found, Check) and found.passed):
+            return found
+        for reading in pair.readings if pair.whole is None else ():
+            if reading.sure:
+                continue
+            answer = answer_of(question, reading.case, self.policy.parameters.get(rule.measure, {}))
+            known = {} if isinstance(answer, str) else {rule.measure: answer}
+            other = rule.check(Scenario(found.scenario, (), known), table="comparison")
+            if known and not (isinstance(other, Check) and other.passed):
+                return Unjudged(
+                    rule.name,
+                    rule.limit,
+                    f"to know which values its labels stand for (it would not hold if {reading.how}, which is a guess)",
+                    "write the labels of the original into the release, and compare again",
+                    command="discreet compare ORIGINAL RELEASE_WITH_ITS_LABELS --policy POLICY",
+                    decided=False,
+                )
+        return found
 
     def _scenario(self, name: str, measure: str, ask: Callable[[], Measure | str]) -> Scenario:
         """Give what was found in a scenario; what nobody has asked yet is asked now, once."""
