@@ -331,8 +331,10 @@ class _Labels:
             if first is not None and cut_to(plain_text(before), first).equals(after):
                 return cls(name, first=first)
         known = pl.DataFrame({"value": as_text(plain_text(before)), "label": after}).drop_nulls().unique()
-        if set(_distinct_texts(original, name)) - set(known["value"]):
-            return None
+        if known["value"].n_unique() < known.height or set(_distinct_texts(original, name)) - set(
+            known["value"]
+        ):
+            return None  # one value has several labels, or none
         return cls(name, pairs=tuple(known.sort("value").iter_rows()))
 
 
