@@ -82,3 +82,44 @@ def test_other_whole_numbers_are_not_taken_for_beginnings():
     assert coarsening(people["zip"], others["zip"]) is None
     assert coarsening(people["age"], others["age"]) is None
     assert coarsening(people["age"], others["age"] // 2) is None
+
+
+ALONE = [("levels", "town"), ("firms", "turnover"), ("levels", "party"), ("census", "age")]
+
+
+@pytest.mark.parametrize(("name", "column"), ALONE)
+@pytest.mark.parametrize("policy", ["synthetic-file", "public-use-file", "three-attackers"])
+def test_of_a_single_column_no_rule_ends_as_could_not_be_checked(name, column, policy):
+    original, fresh, aside, roles = drawn(name, ROWS, seed=1)
+    data, holdout = Microdata(original, **roles), Microdata(aside) if policy == "three-attackers" else None
+    for people in (original, fresh):
+        released = Microdata(people.select(column).sample(ROWS, shuffle=True, seed=1))
+        verdict = judge(released, policy, data, holdout=holdout, seed=0)
+        assert not [check for check in verdict.checks if check.passed is None], verdict.line
+        assert any("the release does not have" in rule.needs for rule in verdict.unjudged)
+        assert verdict.meets is not True
+
+
+def test_amounts_of_the_people_are_found_in_a_column_alone_and_those_of_strangers_are_not():
+    original, fresh, _, roles = drawn("firms", ROWS, seed=1)
+    data = Microdata(original, **roles)
+    found = [
+        {
+            check.measure
+            for check in judge(Microdata(people.select("turnover")), "public-use-file", data).failed
+        }
+        for people in (original.sample(ROWS, shuffle=True, seed=1), fresh)
+    ]
+    assert "near_copies" in found[0]
+    assert "near_copies" not in found[1]
+
+
+def test_files_past_memory_leave_rules_on_people_open_with_the_command_that_judges_them():
+    original, fresh, _, roles = drawn("census", 3_000, seed=1)
+    data, released = Microdata(original.lazy(), **roles), Microdata(fresh.lazy())
+    found = compare(data, released, policy="synthetic-file", rows=1_000, seed=0).verdict
+    open_ = {rule.rule: rule.command for rule in found.unjudged}
+    assert open_["near_copies.copied_share"].endswith("--rows 3000")
+    assert not [check for check in found.checks if check.passed is None], found.line
+    whole = compare(data, released, policy="synthetic-file", rows=3_000, seed=0).verdict
+    assert "near_copies.copied_share" not in {rule.rule for rule in whole.unjudged}

@@ -22,7 +22,7 @@ from discreet.microdata import Microdata
 from discreet.policy import Rule
 from discreet.utility.sampled_measures import with_interval, without_tenth
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, LABELS, MODEL, TARGET, Lack
+from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, IN_MEMORY, LABELS, MODEL, TARGET, Lack
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class PairQuestion:
         if case.whole is not None:
             if self.any_size:
                 return self.gap(case.whole, parameters)
-            if self.side == "risk":
+            if self._needs_memory(case):
                 return (
                     "the files are too large to hold, and in a sample hardly anybody meets the records that give them "
                     "away: ask it of files in memory"
@@ -214,6 +214,9 @@ class PairQuestion:
             return "every column holds numbers in one file and labels in the other"
         return None
 
+    def _needs_memory(self, case: PairCase) -> bool:
+        return case.whole is not None and not self.any_size and self.side == "risk"
+
     def unread(self, case: PairCase) -> list[str]:
         """Name the columns of the question whose labels in the release nobody can hold against the original."""
         asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
@@ -223,6 +226,11 @@ class PairQuestion:
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
+        if self._needs_memory(case):
+            rows = max((case.whole or case).sizes)
+            return replace(
+                IN_MEMORY, command=f"discreet compare ORIGINAL RELEASE --policy POLICY --rows {rows}"
+            )
         if self.wants("formula", parameters) and not case.models:
             return MODEL
         if self.wants("target", parameters):
