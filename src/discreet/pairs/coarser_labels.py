@@ -336,7 +336,10 @@ def _coarser_dates(before: pl.Series, labels: pl.Series) -> Coarsening | None:
         return None
     for pattern in _PATTERNS:
         written = before.dt.strftime(pattern).drop_nulls().unique()
-        if float(labels.is_in(written.implode()).mean() or 0.0) >= _NEARLY_ALL:  # type: ignore[arg-type]
+        shape = re.sub("%[A-Za-z]", lambda part: _SHAPES[part[0]], pattern)
+        # Other people were born in other months: that some are the same and all are written so is enough.
+        alike = float(labels.str.contains(f"^{shape}$").mean() or 0.0)  # type: ignore[arg-type]
+        if alike >= _NEARLY_ALL and labels.is_in(written.implode()).any():
             how = "is a coarser date in the release; so was the original"
             return Coarsening(lambda values, pattern=pattern: values.dt.strftime(pattern), how)  # type: ignore[misc]
     bands = _in_bands_of(labels, before.dt.year())
@@ -347,6 +350,8 @@ _NEARLY_ALL = 0.9
 _HELD = 0.5  # of the people must be in some group for labels to be read as groups
 _MOST_PAIRS = 10**8
 _UNITS = {"1y": "year", "1q": "quarter", "1mo": "month", "1d": "day"}
+_SHAPES = dict.fromkeys(("%b", "%B"), "[^0-9 ]+") | dict.fromkeys(("%Y", "%G"), "[0-9]{4}")
+_SHAPES |= {"%m": "(0[1-9]|1[0-2])", "%d": "(0[1-9]|[12][0-9]|3[01])", "%V": "[0-5][0-9]"}
 _PATTERNS = ("%Y", "%Y-%m", "%m/%Y", "%Y/%m", "%Y%m", "%m.%Y", "%b %Y", "%B %Y", "%Y-%m-%d", "%G-W%V")
 
 
