@@ -190,6 +190,8 @@ def near_copies(
     How many near copies chance gives is found from the original itself, each person held against all others. Single
     values that only one person has (a turnover to the unit, a coordinate) are looked for as well.
 
+    Also known as: copied records; exact copies.
+
     Parameters
     ----------
     original, released

@@ -61,6 +61,8 @@ class Relational:
     rules across tables hold, by construction. A table that hangs on two others finds partners in the second that are
     like those its records ask for. A file of persons and waves is a parent and its children.
 
+    Also known as: HMA; multi-table synthesis; relational synthesis.
+
     Parameters
     ----------
     schema
