@@ -58,6 +58,7 @@ def scan_delimited(
     decimal: str | None = None,
     encoding: str | None = None,
     missing: str | Sequence[str] | None = None,
+    only_missing: bool = False,
     text: str | Sequence[str] = (),
     dates: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> tuple[pl.LazyFrame | pl.DataFrame, dict[str, Any]]:
@@ -70,14 +71,23 @@ def scan_delimited(
     separator, decimal, encoding
         Detected from the head of the file unless given.
     missing
-        Fields that count as missing; the empty field always does.
+        Fields that count as missing beside the usual ones (NA, NULL, NaN, ``?``, ``.`` and the empty field).
+    only_missing
+        Whether only they and the empty field do.
     text
         Columns to keep as text though they look like numbers or dates.
     dates
         How dates are written, where it is in doubt: an order (``"dmy"``, ``"mdy"``, ``"ymd"``), formats by column
         (``{"born": "%d/%m/%Y"}`` or ``"born=%d/%m/%Y"``), or ``"text"`` to leave them as texts. Detected unless given.
     """
-    dialect, names = detect(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    dialect, names = detect(
+        path,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        missing=missing,
+        only_missing=only_missing,
+    )
     if not names:
         raise InputError(
             f"The first line of '{path.name}' has no names of columns. Give a file with a header, and its encoding and "
