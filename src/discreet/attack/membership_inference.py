@@ -195,7 +195,7 @@ def membership(
         why = "Nobody can be recognized: no column of the release varies."
         return harmless("membership", why, victims, {"attacks": attacks, "columns": list(victims.names)})
     root = int(generator(seed).integers(2**62))
-    people, background = _people(victims, reference, attacks, methods, root)
+    people, background = _people(victims, holdout, reference, attacks, methods, root)
     scores = _scores(victims, people, background, methods, neighbors, distance, progress)
     trials = recognized(scores)
     chosen = _method(worst_trial(trials))
@@ -233,8 +233,13 @@ def membership(
 _WAYS = {"distance": "by the closest released record", "density": "by the density of the release"}
 
 
-def _people(
-    victims: Victims, reference: Microdata | None, attacks: int, methods: Sequence[Method], root: int
+def _people(  # noqa: PLR0917
+    victims: Victims,
+    holdout: Microdata,
+    reference: Microdata | None,
+    attacks: int,
+    methods: Sequence[Method],
+    root: int,
 ) -> tuple[tuple[Integers, Integers], pl.DataFrame | None]:
     """Choose who is attacked, in the original and in the hold-out, and which reference data the attacker has."""
     assert victims.holdout is not None
@@ -245,8 +250,11 @@ def _people(
         if reference is not None:
             background = engine.collect(reference, victims.names)
         else:
-            third = len(order) // 3
-            background, order = victims.holdout[order[:third]], order[third:]
+            # Records of one person, or of one home, would be near each other on both sides.
+            groups = engine.groups_together(holdout)
+            known = np.unique(groups)
+            aside = np.isin(groups[order], generator(root, "aside").permutation(known)[: len(known) // 3])
+            background, order = victims.holdout[order[aside]], order[~aside]
     outside = np.sort(order[:attacks]).astype(np.int64)
     if min(len(inside), len(outside)) < 4 or (background is not None and background.height < 2):
         raise ParameterError(
