@@ -27,7 +27,7 @@ pytestmark = [
 
 PLANS = Path(__file__).parent / "expert_plans"
 POLICIES = {"scientific": "scientific-use-file", "public": "public-use-file"}
-FILES = {}
+FILES = {"SD2011": "SD2011.csv"}
 COARSER = (Band, DropIdentifiers, Generalize, Recode, Round, TopBottomCode)
 SLOW = {"adult"}
 
