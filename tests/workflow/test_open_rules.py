@@ -39,7 +39,7 @@ def people(seed, rows=300):
 
 
 def held(low, actual, high, limit=0.1, tries=500):
-    figures = {"risk": actual, "risk_at_least": low, "risk_at_most": high, "attacks": tries}
+    figures = {"risk": actual, "risk_at_least": low, "risk_at_most": high, "open_attacks": tries}
     found = Measure("singling_out", actual, figures, "")
     return Rule("singling_out", "risk", at_most=limit).check(Scenario(MAIN, (), {"singling_out": found}))
 
@@ -60,6 +60,17 @@ def test_an_interval_that_crosses_the_limit_is_not_decided_and_says_how_many_peo
 
 def test_a_risk_on_the_limit_cannot_be_decided_by_any_number_of_people():
     assert held(0.05, 0.1, 0.15).needs == "more people to be decided"
+
+
+def test_a_cost_that_chance_explains_is_not_decided_and_asks_for_no_strangers():
+    def of(beyond):
+        figures = {"mean_change": 0.08, "beyond_chance": beyond, "records": 300}
+        measures = {"dependence": Measure("dependence", 0.08, figures, "")}
+        return Rule("dependence", at_most=0.05).check(Scenario(MAIN, (), measures))
+
+    assert of(0.06).passed is False
+    assert of(0.02).needs == "about 1,200 people to be decided (300 were compared)"
+    assert of(0.02).command == ""
 
 
 @given(ends=st.lists(st.floats(0, 1), min_size=3, max_size=3), limit=st.floats(0.01, 0.99))

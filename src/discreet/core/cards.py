@@ -69,8 +69,9 @@ class Figure:
     interval
         The figures that are the lower and the upper end of what it may really be: a rule on it holds, fails or is not
         decided by them.
-    tries
-        The figure that counts what the interval rests on.
+    middle, tries
+        The figure that the upper end of the interval is about, where it is another than this one, and the figure that
+        counts what the interval rests on.
     least
         The least that a figure without a unit can be: 1 for the people of a group.
     """
@@ -82,6 +83,7 @@ class Figure:
     words: Mapping[Place, str] = field(default_factory=dict)
     aim: Aim = ""
     interval: tuple[str, str] | None = None
+    middle: str = ""
     tries: str = ""
     least: float = 0.0
 

@@ -330,13 +330,7 @@ def _cross_fitted() -> set[str]:
 
 def _halves(data: Microdata, root: int) -> list[Microdata]:
     """Divide the people into two halves; whoever lives together or has several records stays together."""
-    table = engine.collect(data, data.columns)
-    unit = data.roles.household or engine.counted_unit(data)
-    who = (
-        table[unit].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        if unit in table.columns
-        else np.arange(table.height)
-    )
+    table, who = engine.collect(data, data.columns), engine.groups_together(data)
     people = np.unique(who)
     first = np.isin(who, generator(root, "halves").permutation(people)[: len(people) // 2])
     return [data.with_frame(engine.in_kind(data, table.filter(pl.Series(side)))) for side in (first, ~first)]
