@@ -47,9 +47,9 @@ def cases() -> Iterator[Case]:
         for name in FILES:
             if name != "census" or rows <= 16_000:
                 yield from ((name, rows, 200 + seed, "none", 0.0) for seed in range(seeds))
-    for rows, shares in PLANTED.items():
-        names = [name for name in FILES if name != "census" or rows <= 16_000]
-        yield from ((name, rows, 100, leak, share) for name in names for share in shares for leak in LEAKS)
+    for share in sorted(SHARES, reverse=True):
+        for rows in (size for size, shares in PLANTED.items() if share in shares):
+            yield from ((name, rows, 100, leak, share) for name in FILES for leak in LEAKS)
 
 
 def judged(case: Case) -> dict[str, object]:

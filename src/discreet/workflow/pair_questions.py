@@ -155,6 +155,8 @@ class Reading:
 
     case: PairCase
     how: str
+    with_strangers: bool = False
+    """Whether it was read by the holdout as much as by the original, as comparing the two asks for."""
 
 
 @dataclass(frozen=True)
@@ -242,19 +244,36 @@ class PairQuestion:
         readings = [
             one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
         ]
+        # Where strangers are compared, a reading that was made with them favors nobody.
+        even = [one for one in readings if one.with_strangers is self.needs.judged_by_holdout] or readings
         found: Measure | None = None
         try:
             found = self._answer(case, parameters)
         except DiscreetError:
             # As it is written nothing can be looked up in it; read back it can.
-            if not readings:
+            if not even:
                 raise
-        for reading in readings:
+        for reading in even:
             other = self._answer(reading.case, parameters)
             if found is None or self._badness(other) > self._badness(found):
                 found = replace(other, caveats=[f"For this answer {reading.how}.", *other.caveats])
         assert found is not None
+        if self.needs.judged_by_holdout and len(even) < len(readings):
+            for reading in readings:
+                if not reading.with_strangers:
+                    found = self._left_open(found, self._answer(reading.case, parameters))
         return found
+
+    def _left_open(self, found: Measure, other: Measure) -> Measure:
+        """Let what a reading shows that favors the people in the file clear nothing, though it proves nothing."""
+        figures = dict(found.figures)
+        for figure in self.card.figures.values():
+            end = figure.interval[1] if figure.interval else ""
+            if end and (other.figures.get(end) or 0) > (figures.get(end) or 0):
+                figures |= {
+                    name: other.figures.get(name) for name in (end, figure.middle, figure.tries) if name
+                }
+        return replace(found, figures=figures)
 
     def _badness(self, found: Measure) -> tuple[float, float]:
         """Order answers by their headline and what rules are made on, and then by all shares of which less is better.
@@ -354,11 +373,12 @@ class PairQuestion:
 
 
 def as_ruled(case: PairCase, rules: Sequence[Rule]) -> PairCase:
-    """Let what attacks show be sure over all attack rules of a policy, and over all copies."""
+    """Let what attacks show be sure over all attack rules of a policy, all copies and all readings."""
     attacks = {rule.measure for rule in rules if (card := card_of(rule.measure)) and card.room == "attack"}
-    jointly = max(len(attacks), 1) * len(case.files.copies)
-    readings = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
-    return replace(case, jointly=jointly, readings=readings)
+    readings = 1 + sum(one.with_strangers for one in case.readings)
+    jointly = max(len(attacks), 1) * len(case.files.copies) * readings
+    read = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
+    return replace(case, jointly=jointly, readings=read)
 
 
 def by_name() -> dict[str, PairQuestion]:
