@@ -290,3 +290,38 @@ def test_no_released_record_shows_a_day_a_finest_place_and_another_key_that_few_
         counts = made.group_by("birthdate", "plz", "sex").len()["len"]
         assert counts.min() >= (10 if policy == "public-use-file" else 3)
         assert made["cost"].n_unique() < 0.6 * n
+
+
+def test_who_interrupts_a_search_gets_the_best_plan_so_far(data, monkeypatch):
+    from discreet.workflow.recipe_trials import Laboratory
+
+    calls, real = [], Laboratory.run
+
+    def interrupted(self, plans, most):
+        if any(trial.meets is None for trials in calls for trial in trials):
+            raise KeyboardInterrupt
+        calls.append(real(self, plans, most))
+        return calls[-1]
+
+    monkeypatch.setattr(Laboratory, "run", interrupted)
+    found = discreet.suggest(data, "scientific-use-file", seed=1)
+    assert found.meets
+    assert len(found.search.trials) == sum(map(len, calls))
+
+
+def test_whoever_waits_hears_how_far_it_is_and_what_was_found(data):
+    from discreet.core.progress import listening
+
+    heard = []
+    with listening(lambda what, done, total: heard.append((what, done, total))):
+        discreet.suggest(data, "scientific-use-file", effort="quick", progress=True, seed=1)
+    assert any(what == "Trying plans" and total for what, _, total in heard)
+    assert any("not judged" in what for what, _, _ in heard)
+
+
+def test_values_of_others_are_handed_around_only_where_coarser_keys_cost_much_more(data):
+    found = discreet.suggest(data, "scientific-use-file", seed=1)
+    swapped = {trial.name for trial in found.search.trials if ", swap" in trial.name}
+    plain = [t.loss for t in found.search.trials if t.meets is not False and t.name not in swapped and t.loss]
+    if any(step.step == "class-swap" for step in found.steps) and plain:
+        assert min(plain) > found.loss

@@ -18,6 +18,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.wording import shown
 from discreet.engine.comparable import as_text, distinct_values, plain_text
+from discreet.workflow.coding_ladders import is_nominal
 
 _TENTHS = 10
 _LEVELS = 16
@@ -76,7 +77,9 @@ class Associations:
         [('age', 'pay')]
         """
         codes = {name: _coded(table[name]) for name in names[:_MOST_COLUMNS]}
-        scores = {name: _ranks(table[name]) for name in codes if _has_order(table[name])}
+        scores = {
+            name: _ranks(table[name]) for name in codes if _has_order(table[name]) and not is_nominal(name)
+        }
         known = np.ones(table.height, dtype=np.bool_)
         strong, slopes = {}, {}
         for one, other in combinations(codes, 2):

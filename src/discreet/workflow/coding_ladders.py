@@ -38,6 +38,20 @@ _LEAST_SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.34)
 _FEW = 12
 _MOST_GROUPED = 2_000
 _MANY_WORDS = 40
+_MOSTLY = 0.9
+_ONE_LENGTH = 0.8
+_NOMINAL = frozenset(
+    {
+        "race or ethnicity",
+        "marital status",
+        "nationality",
+        "occupation",
+        "place",
+        "housing",
+        "language",
+        "sex",
+    }
+)
 _MOST_LOST = 0.85  # a coding that loses more says hardly anything
 _NAMED = 3  # so many joined values are all named in the label
 _PERIODS = ("month", "quarter", "year", "5 years", "decade", "20 years")
@@ -179,19 +193,51 @@ def _coarser(name: str, values: pl.Series, outcomes: Mapping[str, pl.Series]) ->
     meaning = meaning_of(name)
     if values.dtype.is_integer() and meaning and meaning.concept == "postcode":
         return "code", _prefixes(_code_lengths(as_text(known)))
-    if values.dtype.is_numeric():
+    if values.dtype.is_numeric() and not (values.dtype.is_integer() and is_nominal(name)):
         if values.dtype.is_float():
             known = known.filter(known.is_finite())
-        numbers = known.cast(pl.Float64).to_numpy()
-        if meaning is not None and meaning.concept in ("age", "birth") and (by_width := _ages(numbers)):
-            return "age", by_width
-        return "number", _bands(numbers)
-    texts = plain_text(values)
-    if texts.dtype != pl.String:
+        return _by_size(name, known.cast(pl.Float64).to_numpy())
+    texts = as_text(plain_text(values))
+    if plain_text(values).dtype != pl.String and not values.dtype.is_integer():
         return "other", []
     is_postcode = meaning is not None and meaning.concept == "postcode"
-    lengths = _code_lengths(texts.drop_nulls(), 2 if is_postcode else _FEW)
-    return ("code", _prefixes(lengths)) if lengths else ("category", _groups(texts, outcomes))
+    if lengths := _code_lengths(texts.drop_nulls(), 2 if is_postcode else _FEW):
+        return "code", _prefixes(lengths)
+    read = texts.unique().drop_nulls().cast(pl.Float64, strict=False)
+    if len(read) > _FEW and read.is_not_null().mean() > _MOSTLY and not is_nominal(name):  # type: ignore[operator]
+        return _numbers_as_text(name, texts)
+    return "category", _groups(texts, outcomes)
+
+
+def is_nominal(name: str) -> bool:
+    """Whether whole numbers under such a name are codes of categories, which have no order.
+
+    Examples
+    --------
+    >>> [is_nominal(name) for name in ("RAC1P", "region", "hsize", "age")]
+    [True, True, False, False]
+    """
+    meaning = meaning_of(name)
+    return meaning is not None and meaning.concept in _NOMINAL
+
+
+def _by_size(name: str, numbers: Floats) -> tuple[str, list[Coding]]:
+    meaning = meaning_of(name)
+    if meaning is not None and meaning.concept in ("age", "birth") and (by_width := _ages(numbers)):
+        return "age", by_width
+    return "number", _bands(numbers)
+
+
+def _numbers_as_text(name: str, texts: pl.Series) -> tuple[str, list[Coding]]:
+    """Give numbers that stand as text, beside a few words such as N, the bands of numbers; the words stay."""
+    numbers = texts.cast(pl.Float64, strict=False)
+    known = pl.DataFrame({"text": texts, "number": numbers}).drop_nulls().unique().sort("number")
+    kind, codings = _by_size(name, numbers.drop_nulls().to_numpy())
+    found: list[Coding] = []
+    for shape, setting, words, detail in codings:
+        made = as_text(plain_text(recoded(known["number"], shape, setting)))
+        found.append((GROUP, dict(zip(known["text"], made, strict=True)), words, detail))
+    return kind, found
 
 
 def _ages(numbers: Floats) -> list[Coding]:
@@ -290,7 +336,12 @@ def _code_lengths(texts: pl.Series, fewest: int = _FEW) -> list[int]:
     distinct = texts.unique()
     if len(distinct) <= fewest or float(distinct.str.contains(r"\d").mean()) < 0.9:  # type: ignore[arg-type]
         return []
-    length = int(distinct.str.len_chars().max())  # type: ignore[arg-type]
+    lengths = distinct.str.len_chars()
+    alike = float(lengths.value_counts()["count"].max() or 0) / len(distinct)  # type: ignore[arg-type]
+    # Numbers of any length are amounts; codes have one length, or begin with a letter.
+    if alike < _ONE_LENGTH and float(distinct.str.contains(r"^\p{L}").mean()) < _MOSTLY:  # type: ignore[arg-type]
+        return []
+    length = int(lengths.max())  # type: ignore[arg-type]
     if length > 12 or float(distinct.str.contains(r"\s\S+\s").mean()) > 0.1:  # type: ignore[arg-type]
         return []
     found, labels = [], len(distinct)

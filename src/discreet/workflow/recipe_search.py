@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from discreet.core.progress import tell
+from discreet.core.progress import tell, track
 from discreet.core.verdicts import Verdict
 from discreet.core.wording import percent
 from discreet.workflow.recipe_forecast import Forecast
@@ -46,7 +46,7 @@ class Budget:
         )
 
 
-BUDGETS = {"quick": Budget(60, 3), "normal": Budget(150, 8), "thorough": Budget(600, 40)}
+BUDGETS = {"quick": Budget(60, 3), "normal": Budget(100, 8), "thorough": Budget(600, 40)}
 
 
 @dataclass
@@ -61,24 +61,33 @@ class Explorer:
     tried: dict[Recipe, Trial] = field(default_factory=dict)
     spent: int = 0
     verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _bar: list[Iterator[int]] = field(default_factory=list, repr=False)
 
     def run(self) -> tuple[Recipe, list[Made]] | None:
-        """Explore until the budget is spent or nothing better is in sight, and judge the best."""
-        plain = replace(self.base, k=max(2, self.frame.aims.k))
-        if not self.frame.keys or not self.forecast.exposure(plain).cells:
-            self.attempt([self.base])
-        if self.best is None and self.frame.keys:
-            starts = sorted(self._starts(), key=self._forecast)
-            for start in starts:
-                if self._forecast(start) < _HOPELESS * self.lowest:
-                    self.attempt([start])
-            self._improve(self.budget.trials)
+        """Explore until the budget is spent, nothing better is in sight or somebody interrupts, and judge the best."""
+        try:
+            self._explore()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            tell("Interrupted: the best plan so far is judged.")
+            return self._judge()
         winner = self._judge()
         if winner is None and self.frame.keys and not self.laboratory.out_of_time:
             self._give_up_more()
             self._improve(self.budget.trials, stronger=True)
             winner = self._judge()
         return winner
+
+    def _explore(self) -> None:
+        plain = replace(self.base, k=max(2, self.frame.aims.k))
+        if not self.frame.keys or not self.forecast.exposure(plain).cells:
+            self.attempt([self.base])
+        if self.best is None and self.frame.keys:
+            for start in sorted(self._starts(), key=self._forecast):
+                if self._forecast(start) < _HOPELESS * self.lowest:
+                    self.attempt([start])
+            self._improve(self.budget.trials)
 
     def _give_up_more(self) -> None:
         """Let plans leave nothing of a column, and leave out those in which too few differ from all others."""
@@ -182,13 +191,28 @@ class Explorer:
             plans = {self._named(recipe): recipe.plan(self.frame) for recipe in batch}
             found = {trial.name: trial for trial in self.laboratory.run(plans, before)}
             self.tried |= {recipe: found[name] for recipe in batch if (name := self._named(recipe)) in found}
-            self.spent += len(batch)
+            self._count(len(batch))
             self._learn(batch)
             if self.lowest < before and self.laboratory.progress and (best := self.best):
                 loss = percent(self.tried[best].loss or 0.0)
                 tell(
                     f"A plan that costs {loss} passes what is quickly judged; not judged beside the original yet."
                 )
+
+    def _count(self, trials: int) -> None:
+        """Note how many plans were tried, for whoever waits."""
+        if not self._bar:
+            self._bar.append(
+                track(
+                    range(self.budget.trials + 1),
+                    description="Trying plans",
+                    progress=self.laboratory.progress and self.budget.seconds is None,
+                )
+            )
+            next(self._bar[0], None)
+        for _ in range(trials):
+            next(self._bar[0], None)
+        self.spent += trials
 
     def _named(self, recipe: Recipe) -> str:
         """Name a trial; the same recipe is another trial once more columns may be left out."""
@@ -253,7 +277,7 @@ class Explorer:
         if stronger:
             found += [self._at_height(height, center) for height in _HEIGHTS[2:]]
         found += [other for column in self.frame.movable for other in self._moves(center, column)]
-        bound = _HOPELESS * self.lowest
+        bound = _HOPELESS * self.lowest if self.best is None else max(self.lowest, self._forecast(center))
         fresh = [one for one in found if one not in self.tried and self._forecast(one) < bound]
         # Where nothing passes yet, larger groups and more swaps come before finer codings.
         if self.best is None:
