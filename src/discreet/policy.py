@@ -112,6 +112,12 @@ class Rule:
         return card.figure(self.figure) if card else None
 
     @property
+    def is_attack(self) -> bool:
+        """Whether it holds what an attack achieves; this is said first."""
+        card = card_of(self.measure)
+        return card is not None and card.chapter == "attackers"
+
+    @property
     def fault(self) -> str:
         """Why no file could break the rule, or none could keep it; empty where it is a rule.
 
@@ -203,24 +209,33 @@ class Rule:
         low, actual, high = found
         limit = self.at_most if self.at_most is not None and high > self.at_most else self.at_least
         assert limit is not None
-        said = self.said
-        tries = measure.figures.get(said.tries) if said else None
-        apart, end = abs(limit - actual), high if actual <= limit else low
-        needs = "more people to be decided"
+        card, said = card_of(self.measure), self.said
+        of_use = card is not None and card.compare is not None and card.compare.side == "utility"
+        tries, middle = (
+            (measure.figures.get(name) for name in (said.tries, said.middle)) if said else (None,) * 2
+        )
+        center = float(middle) if isinstance(middle, int | float) else actual
+        apart, end = abs(limit - center), high if center <= limit else low
+        needs, done = "more people to be decided", "were compared" if of_use else "were attacked"
         if isinstance(tries, int | float) and tries and apart > 0:
-            people = _rounded_up(tries * ((end - actual) / apart) ** 2)
+            people = _rounded_up(tries * max(((end - center) / apart) ** 2, 1.0))
             needs = (
-                f"about {people:,} people to be decided ({tries:,.0f} were attacked)"
+                f"about {people:,} people to be decided ({tries:,.0f} {done})"
                 if people <= _MOST_PEOPLE
-                else f"more people than can be had: the limit is too near ({tries:,.0f} were attacked)"
+                else f"more people than can be had: the limit is too near ({tries:,.0f} {done})"
             )
+        advice = (
+            "so few people differ by as much by chance: a file of more people would tell"
+            if of_use
+            else "attack more people, and hold them against as many who were not used"
+        )
         return Unjudged(
             self.name,
             self.limit,
             needs,
-            f"{what} crosses the limit: attack more people, and hold them against as many who were not used",
+            f"{what} crosses the limit: {advice}",
             table,
-            "discreet compare ORIGINAL RELEASE --policy POLICY --holdout MORE_PEOPLE",
+            "" if of_use else "discreet compare ORIGINAL RELEASE --policy POLICY --holdout MORE_PEOPLE",
             decided=False,
             actual=actual,
             low=low,
@@ -379,6 +394,11 @@ class Policy:
             budget=Budget.from_dict(document["budget"], origin) if "budget" in document else None,
             intruder=_stated_intruder(document, origin),
         )
+
+    @property
+    def is_for_nobodies(self) -> bool:
+        """Whether attackers decide it: it is for synthetic files, whose records are nobody's."""
+        return any(rule.is_attack for rule in self.comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as it stands in TOML."""

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from attack.populations import copying, people
 from discreet import Microdata, attack
 from discreet.attack.attribute_inference import Secret, blind_guess, is_right
+from discreet.attack.membership_inference import Scores, recognized
 from discreet.attack.singling_out_attack import at_size
-from discreet.attack.success import FEW_TRIES, NO_CONTROL, OVERLAP, SURE_CONTROL, WEAK_ATTACK
+from discreet.attack.success import FEW_TRIES, NO_CONTROL, OVERLAP, SURE_CONTROL, WEAK_ATTACK, measured
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.core.findings import code_of
 
@@ -221,6 +222,45 @@ def test_the_tables_name_columns_and_records_but_no_values():
     )
     assert secrets.detail["secrets"].height == 6
     assert secrets.detail["records"].columns == ["record", "guessed"]
+
+
+@pytest.mark.parametrize(
+    ("gain", "truth"), [(0.0, 0.0), (0.3, 0.2358)], ids=["strangers", "a shift of a third"]
+)
+def test_what_is_sure_of_memberships_is_hardly_ever_more_than_the_truth(gain, truth):
+    rng = np.random.default_rng(1)
+    sure = []
+    for _ in range(200):
+        scores = {
+            name: Scores(rng.normal(size=600) + gain, rng.normal(size=400))
+            for name in ("distance", "density")
+        }
+        sure.append(
+            measured("membership", recognized(scores), doing="recognizes").figures["risk_at_least"] > truth
+        )
+    assert np.mean(sure) <= 0.05
+
+
+def test_other_records_of_a_person_do_not_make_strangers_of_members():
+    """The reference data once held records of the very people who were attacked, so that these seemed at home there."""
+    rng = np.random.default_rng(3)
+
+    def patients():
+        who = rng.integers(0, 400, 900)
+        lasting = rng.normal(size=(400, 3))[who]
+        columns = {name: lasting[:, place] for place, name in enumerate("abc")}
+        return pl.DataFrame({"patient": who, **columns, "stay": rng.normal(size=900)})
+
+    for seed in range(3):
+        original, released, others = (patients() for _ in range(3))
+        found = attack.membership(
+            Microdata(original, person="patient"),
+            Microdata(released.drop("patient")),
+            holdout=Microdata(others, person="patient"),
+            method="density",
+            seed=seed,
+        )
+        assert found.figures["risk_at_least"] == 0
 
 
 def test_several_noisy_releases_give_away_what_one_hides():

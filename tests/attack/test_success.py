@@ -177,3 +177,28 @@ def test_a_secret_that_follows_from_another_column_is_none_and_a_rare_one_is():
     assert not rare.is_no_secret
     found = measured("inference", {"a by nearest": known, "b by nearest": rare}, doing="guesses")
     assert any("is no secret: 'a by nearest'" in caveat for caveat in found.caveats)
+
+
+def test_a_way_that_can_be_tried_on_hardly_anybody_leaves_nothing_open_and_is_sure_where_it_succeeds():
+    wide = Trial(Tally(230, 1000), Tally(240, 1000), 0.1)
+
+    def beside(hits, reach):
+        few = Trial(Tally(hits, 60), Tally(20, 60), 0.1, reach=reach)
+        return measured(
+            "singling_out", {"wide": wide, "few": few}, doing=lambda way: f"finds ({way})"
+        ).figures
+
+    assert beside(21, 1.0)["risk_at_most"] > 0.1 > beside(21, 0.01)["risk_at_most"] > 0
+    assert beside(58, 0.01)["risk_at_least"] > 0.5
+    alone = measured("singling_out", {"few": Trial(Tally(21, 60), Tally(20, 60), 0.1, reach=0.01)}, doing=str)
+    assert alone.figures["risk_at_most"] > 0.1
+
+
+def test_the_way_that_leaves_a_rule_open_is_the_one_whose_tries_are_counted():
+    trials = {
+        "sure": Trial(Tally(300, 10_000), Tally(100, 10_000), 0.0),
+        "few": Trial(Tally(3, 20), Tally(2, 20), 0.0),
+    }
+    found = measured("attack", trials, doing=lambda way: f"finds a person ({way})").figures
+    assert (found["attacks"], found["open_attacks"]) == (10_000, 20)
+    assert found["open_risk"] == pytest.approx(0.05 / 0.9)

@@ -13,7 +13,7 @@ from scipy import stats
 from discreet import Microdata
 from discreet.core.errors import ColumnError, InputError, ParameterError
 from discreet.core.randomness import generator
-from discreet.utility import dependence, margins
+from discreet.utility import dependence, information_loss, margins
 
 
 def people(rows=300, seed=1, shift=0.0):
@@ -211,3 +211,45 @@ def test_pairs_say_how_many_records_know_both_columns():
     frame = pl.DataFrame({"a": [1.0, 2, None, 4], "b": [2.0, None, 3, 5]})
     row = dependence(Microdata(frame), Microdata(frame)).detail["pairs"].row(0, named=True)
     assert (row["known_before"], row["known_after"]) == (2, 2)
+
+
+def heavy_tailed(seed, rows=300, related=True):
+    rng = np.random.default_rng(seed)
+    size = rng.normal(2, 1.6, rows)
+    own = np.exp(size if related else rng.permutation(size)) * rng.lognormal(11, 0.5, rows)
+    return pl.DataFrame(
+        {"staff": np.exp(size).round() + 1, "sold": own, "place": rng.choice(["a", "b"], rows)}
+    )
+
+
+def test_files_of_other_people_differ_by_no_more_than_chance_and_lost_relations_by_more():
+    beyond = [
+        dependence(Microdata(heavy_tailed(seed)), Microdata(heavy_tailed(100 + seed)), samples=True)
+        for seed in range(20)
+    ]
+    assert sum(found.value > 0.05 for found in beyond) >= 5
+    assert sum(found.figures["beyond_chance"] > 0.05 for found in beyond) <= 1
+    torn = dependence(
+        Microdata(heavy_tailed(1, 3_000)), Microdata(heavy_tailed(2, 3_000, related=False)), samples=True
+    )
+    assert torn.figures["beyond_chance"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("measure", "given"),
+    [(dependence, {}), (information_loss, {"aligned": False})],
+    ids=["relations", "columns"],
+)
+def test_what_chance_does_depends_on_no_order_and_the_same_people_are_granted_none(measure, given):
+    before, after = heavy_tailed(1), heavy_tailed(2)
+    found = measure(Microdata(before), Microdata(after), samples=True, **given)
+    turned = measure(
+        Microdata(before.sample(fraction=1, shuffle=True, seed=1)),
+        Microdata(after.select(reversed(after.columns))),
+        samples=True,
+        **given,
+    )
+    assert turned.figures["by_chance"] == pytest.approx(found.figures["by_chance"])
+    assert found.figures["by_chance"] > 0
+    same = measure(Microdata(before), Microdata(before.with_columns(sold=pl.col("sold").sort())))
+    assert same.figures["beyond_chance"] == same.value > 0

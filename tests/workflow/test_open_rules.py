@@ -17,6 +17,8 @@ from discreet.core.errors import ParameterError
 from discreet.core.results import Measure, Scenario
 from discreet.core.verdicts import Acceptance, Check, Unjudged
 from discreet.policy import MAIN, Policy, Rule
+from discreet.workflow.pairing import pair_of
+from discreet.workflow.policy_judgment import held_against
 
 ATTACKS = Policy(
     "Attacks",
@@ -37,7 +39,7 @@ def people(seed, rows=300):
 
 
 def held(low, actual, high, limit=0.1, tries=500):
-    figures = {"risk": actual, "risk_at_least": low, "risk_at_most": high, "attacks": tries}
+    figures = {"risk": actual, "risk_at_least": low, "risk_at_most": high, "open_attacks": tries}
     found = Measure("singling_out", actual, figures, "")
     return Rule("singling_out", "risk", at_most=limit).check(Scenario(MAIN, (), {"singling_out": found}))
 
@@ -60,6 +62,17 @@ def test_a_risk_on_the_limit_cannot_be_decided_by_any_number_of_people():
     assert held(0.05, 0.1, 0.15).needs == "more people to be decided"
 
 
+def test_a_cost_that_chance_explains_is_not_decided_and_asks_for_no_strangers():
+    def of(beyond):
+        figures = {"mean_change": 0.08, "beyond_chance": beyond, "records": 300}
+        measures = {"dependence": Measure("dependence", 0.08, figures, "")}
+        return Rule("dependence", at_most=0.05).check(Scenario(MAIN, (), measures))
+
+    assert of(0.06).passed is False
+    assert of(0.02).needs == "about 1,200 people to be decided (300 were compared)"
+    assert of(0.02).command == ""
+
+
 @given(ends=st.lists(st.floats(0, 1), min_size=3, max_size=3), limit=st.floats(0.01, 0.99))
 def test_one_of_three_results_always_comes_out(ends, limit):
     low, actual, high = sorted(ends)
@@ -69,6 +82,18 @@ def test_one_of_three_results_always_comes_out(ends, limit):
     else:
         assert low <= limit * (1 + 1e-9)
         assert high > limit
+
+
+def test_what_an_attack_found_is_said_first_wherever_its_rule_stands_in_the_policy():
+    rules = [Rule("margins", "max_distance", at_most=0.01), Rule("singling_out", "risk", at_most=0.1)]
+    figures = {"risk": 0.4, "risk_at_least": 0.3, "risk_at_most": 0.5, "attacks": 500}
+    found = {
+        "margins": Measure("margins", 0.5, {"max_distance": 0.5}, ""),
+        "singling_out": Measure("singling_out", 0.4, figures, ""),
+    }
+    pair = pair_of(people(1), [people(2)], people(3))
+    judged = held_against(Policy("Both", comparison=rules), {}, pair, measured_pair=Scenario(MAIN, (), found))
+    assert [check.measure for check in judged.failed] == ["singling_out", "margins"]
 
 
 def test_an_open_rule_can_be_accepted_by_a_person_and_is_never_a_clearance():

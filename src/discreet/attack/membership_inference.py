@@ -5,12 +5,13 @@ whether the release is denser around the person than people in general are, and 
 live. The third (`discreet.attack.shadow_models`) knows the generator, and refits it with and without the
 person.
 
-An attacker decides by a cut: nearer than so much, and the person was in it. The cut, and which attacker is to be
-believed, is chosen on one half of the people and judged on the other, so that nothing is found by choosing.
+An attacker decides by a cut: nearer than so much, and the person was in it. Each is tried with cuts that take one in a
+hundred strangers for a member, one in ten, and every second one. Nothing is fitted, so that everybody counts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -30,8 +31,9 @@ from discreet.attack.success import (
     measured,
     victims_of,
     worst_at,
+    worst_trial,
 )
-from discreet.core.arrays import Flags, Floats, Integers
+from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Entries, Public
 from discreet.core.errors import ColumnError, ParameterError
@@ -56,6 +58,9 @@ LIRA = (
     "first principles. IEEE Symposium on Security and Privacy, 1897–1914. doi:10.1109/SP46214.2022.9833649"
 )
 FALSE_ALARMS = (0.001, 0.01)
+CUTS = (0.01, 0.1, 0.5)
+"""Shares of strangers who are taken for members. The larger the share, the higher the risk (on a concave ROC curve, by
+its definition) and the less sure: one half says what can be ruled out, the smaller ones who is surely recognized."""
 ROC_FIGURES = {
     "auc": Figure("Pairs of a member and another told apart (AUC)", unit="share", better="lower"),
     "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
@@ -113,6 +118,8 @@ def membership(
 ) -> Measure:
     """Can somebody tell whether a person's record was used to make the release?
 
+    Also known as: membership inference attack; MIA.
+
     Parameters
     ----------
     original, released
@@ -137,16 +144,17 @@ def membership(
     progress
         Show a progress bar on a terminal.
     seed
-        Who is attacked, and who is used to choose the cut.
+        Who is attacked, and who is reference data.
 
     Returns
     -------
     Measure
         ``attack_rate`` is the share of members who are recognized, ``control_rate`` the share of others who are taken
-        for members by the same cut, ``baseline_rate`` a guess that says "member" as often, ``value`` the risk
-        (attack - holdout) / (1 - holdout) with ``risk_low`` and ``risk_high`` (95 %). ``auc``, ``tpr_at_fpr_001`` and
-        ``tpr_at_fpr_01`` are those of the chosen attacker over all cuts. ``detail``: ``records`` (scores of those of
-        the original who were attacked) and ``methods``.
+        for members by the same cut (0.01, 0.1 or 0.5), ``baseline_rate`` a guess that says "member" as often, ``value``
+        the risk (attack - holdout) / (1 - holdout) of the attacker and the cut that succeed most surely, with
+        ``risk_low`` and ``risk_high`` (95 %, widened for the choice). ``auc``, ``tpr_at_fpr_001`` and
+        ``tpr_at_fpr_01`` are those of this attacker over all cuts. ``detail``: ``records`` (scores of those of the
+        original who were attacked) and ``methods``.
 
     How to read it
     --------------
@@ -189,22 +197,22 @@ def membership(
         why = "Nobody can be recognized: no column of the release varies."
         return harmless("membership", why, victims, {"attacks": attacks, "columns": list(victims.names)})
     root = int(generator(seed).integers(2**62))
-    people, background = _people(victims, reference, attacks, methods, root)
+    people, background = _people(victims, holdout, reference, attacks, methods, root)
     scores = _scores(victims, people, background, methods, neighbors, distance, progress)
-    found = judged(scores, root)
-    chosen = scores[found.method]
+    trials = recognized(scores)
+    chosen = _method(worst_trial(trials))
     everybody = people[0]
     return measured(
         "membership",
-        Trial(found.attack, found.holdout, found.guessed),
-        doing=f"recognizes a person as being in the file ({_WAYS[found.method]})",
+        trials,
+        doing=lambda way: f"recognizes a person as being in the file ({_WAYS[_method(way)]})",
         jointly=jointly,
-        figures=roc_figures(chosen),
+        figures=roc_figures(scores[chosen]),
         caveats=victims.caveats,
         parameters={
             "attacks": attacks,
             "method": list(methods),
-            "chosen": found.method,
+            "chosen": chosen,
             "reference": reference is not None,
             "neighbors": neighbors,
             "columns": list(victims.names),
@@ -227,8 +235,13 @@ def membership(
 _WAYS = {"distance": "by the closest released record", "density": "by the density of the release"}
 
 
-def _people(
-    victims: Victims, reference: Microdata | None, attacks: int, methods: Sequence[Method], root: int
+def _people(  # noqa: PLR0917
+    victims: Victims,
+    holdout: Microdata,
+    reference: Microdata | None,
+    attacks: int,
+    methods: Sequence[Method],
+    root: int,
 ) -> tuple[tuple[Integers, Integers], pl.DataFrame | None]:
     """Choose who is attacked, in the original and in the hold-out, and which reference data the attacker has."""
     assert victims.holdout is not None
@@ -239,8 +252,11 @@ def _people(
         if reference is not None:
             background = engine.collect(reference, victims.names)
         else:
-            third = len(order) // 3
-            background, order = victims.holdout[order[:third]], order[third:]
+            # Records of one person, or of one home, would be near each other on both sides.
+            groups = engine.groups_together(holdout)
+            known = np.unique(groups)
+            aside = np.isin(groups[order], generator(root, "aside").permutation(known)[: len(known) // 3])
+            background, order = victims.holdout[order[aside]], order[~aside]
     outside = np.sort(order[:attacks]).astype(np.int64)
     if min(len(inside), len(outside)) < 4 or (background is not None and background.height < 2):
         raise ParameterError(
@@ -290,56 +306,43 @@ def _spread(space: MixedSpace, points: Points, crowd: Points, neighbors: int, pr
     return away + (float(np.quantile(some, 0.01)) if len(some) else 1.0)
 
 
-class Judged(NamedTuple):
-    """The attacker who was chosen on one half of the people, and what they achieved on the other."""
+def recognized(scores: Mapping[str, Scores]) -> dict[str, Trial]:
+    """Count the members whom each attacker recognizes while a given share of strangers is taken for members.
 
-    method: str
-    attack: Tally
-    holdout: Tally
-    guessed: float
-
-
-def judged(scores: Mapping[str, Scores], root: int) -> Judged:
-    """Choose attacker and cut on one half of the people, and count on the other."""
-    first = next(iter(scores.values()))
-    rng = generator(root, "halves")
-    halves = [_half(len(side), rng) for side in first]
-    best: tuple[float, str, float] | None = None
-    for name, one in scores.items():
-        gain, cut = best_cut(one.members[halves[0]], one.others[halves[1]])
-        if best is None or gain > best[0]:
-            best = (gain, name, cut)
-    assert best is not None
-    _, method, cut = best
-    attack, holdout = (
-        Tally.of(side[~half] >= cut) for side, half in zip(scores[method], halves, strict=True)
-    )
-    # Who says "member" blindly as often as the attacker does is right about members just as often.
-    guessed = (attack.hits + holdout.hits) / (attack.tries + holdout.tries)
-    return Judged(method, attack, holdout, guessed)
-
-
-def _half(rows: int, rng: np.random.Generator) -> Flags:
-    chosen = np.zeros(rows, dtype=bool)
-    chosen[rng.permutation(rows)[: rows // 2]] = True
-    return chosen
-
-
-def best_cut(members: Floats, others: Floats) -> tuple[float, float]:
-    """Find the score from which on most more members than others are found, as shares, and how many more.
+    Of those who score just as much as the cut as many are drawn as it takes, so that the share is met.
 
     Examples
     --------
-    >>> best_cut(np.array([0.9, 0.8, 0.1]), np.array([0.5, 0.1, 0.0]))
-    (0.66..., 0.8)
+    >>> ways = recognized({"distance": Scores(np.array([3.0, 0.0, -1.0]), np.arange(-9.0, 1.0))})
+    >>> [(way, round(trial.attack.rate, 3)) for way, trial in ways.items()]
+    [('distance at 0.01', 0.367), ('distance at 0.1', 0.667), ('distance at 0.5', 1.0)]
     """
-    cuts = np.unique(np.concatenate([members, others]))
-    # From the lowest score on everybody is taken for a member, which is no decision.
-    cuts = cuts[1:] if len(cuts) > 1 else cuts
-    inside = 1 - np.searchsorted(np.sort(members), cuts, side="left") / len(members)
-    outside = 1 - np.searchsorted(np.sort(others), cuts, side="left") / len(others)
-    at = int(np.argmax(inside - outside))
-    return float(inside[at] - outside[at]), float(cuts[at])
+    ways = {}
+    for name, one in scores.items():
+        for share in CUTS:
+            inside, outside = float(len(one.members)), float(len(one.others))
+            alarms = Tally(share * outside, outside)
+            rate, (low, high) = _rate_at(one, share), alarms.interval
+            # Where many members lie about the cut, its own place among the strangers matters as much.
+            steep = max(1.0, (_rate_at(one, high) - _rate_at(one, low)) / (high - low))
+            # Who says "member" blindly as often as the attacker does is right about members just as often.
+            guessed = (rate * inside + alarms.hits) / (inside + outside)
+            ways[f"{name} at {share:g}"] = Trial(
+                Tally(rate * inside, inside), alarms.worth(1 / steep**2), guessed
+            )
+    return ways
+
+
+def _rate_at(scores: Scores, share: float) -> float:
+    """Give the share of members beyond the cut that takes a share of the strangers for members."""
+    alarms = share * len(scores.others)
+    cut = np.sort(scores.others)[::-1][max(math.ceil(alarms) - 1, 0)]
+    of_ties = (alarms - np.count_nonzero(scores.others > cut)) / np.count_nonzero(scores.others == cut)
+    return float(np.mean(scores.members > cut) + of_ties * np.mean(scores.members == cut))
+
+
+def _method(way: str) -> str:
+    return way.partition(" at ")[0]
 
 
 def roc_figures(scores: Scores) -> dict[str, float | None]:

@@ -9,15 +9,15 @@ others' attack). The cut, and which attacker is believed, is chosen on one half 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, judged, methods_table, roc_figures
+from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, methods_table, roc_figures
 from discreet.attack.structural_attack import SACRO
-from discreet.attack.success import RISK_FIGURES, Trial, drawn, measured
+from discreet.attack.success import RISK_FIGURES, Tally, Trial, drawn, measured
 from discreet.core.arrays import Flags, Floats, Integers, rows_of
 from discreet.core.cards import measure
 from discreet.core.constraints import AtLeast
@@ -55,6 +55,8 @@ def model_membership(
     seed: Seed = None,
 ) -> Measure:
     """Does a trained model give away who was in its training data?
+
+    Also known as: membership inference of models.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def model_membership(
             scores["likelihood ratio"] = _by_shadows(
                 refit, people, outcomes, sure, shadows=shadows, root=root, progress=progress
             )
-    found = judged(scores, root)
+    found = _judged(scores, root)
     return measured(
         "model_membership",
         Trial(found.attack, found.holdout, found.guessed),
@@ -152,6 +154,58 @@ def model_membership(
             ),
         ),
     )
+
+
+class _Judged(NamedTuple):
+    """The attacker who was chosen on one half of the people, and what they achieved on the other."""
+
+    method: str
+    attack: Tally
+    holdout: Tally
+    guessed: float
+
+
+def _judged(scores: Mapping[str, Scores], root: int) -> _Judged:
+    """Choose attacker and cut on one half of the people, and count on the other."""
+    first = next(iter(scores.values()))
+    rng = generator(root, "halves")
+    halves = [_half(len(side), rng) for side in first]
+    best: tuple[float, str, float] | None = None
+    for name, one in scores.items():
+        gain, cut = best_cut(one.members[halves[0]], one.others[halves[1]])
+        if best is None or gain > best[0]:
+            best = (gain, name, cut)
+    assert best is not None
+    _, method, cut = best
+    attack, holdout = (
+        Tally.of(side[~half] >= cut) for side, half in zip(scores[method], halves, strict=True)
+    )
+    # Who says "member" blindly as often as the attacker does is right about members just as often.
+    guessed = (attack.hits + holdout.hits) / (attack.tries + holdout.tries)
+    return _Judged(method, attack, holdout, guessed)
+
+
+def _half(rows: int, rng: np.random.Generator) -> Flags:
+    chosen = np.zeros(rows, dtype=bool)
+    chosen[rng.permutation(rows)[: rows // 2]] = True
+    return chosen
+
+
+def best_cut(members: Floats, others: Floats) -> tuple[float, float]:
+    """Find the score from which on most more members than others are found, as shares, and how many more.
+
+    Examples
+    --------
+    >>> best_cut(np.array([0.9, 0.8, 0.1]), np.array([0.5, 0.1, 0.0]))
+    (0.66..., 0.8)
+    """
+    cuts = np.unique(np.concatenate([members, others]))
+    # From the lowest score on everybody is taken for a member, which is no decision.
+    cuts = cuts[1:] if len(cuts) > 1 else cuts
+    inside = 1 - np.searchsorted(np.sort(members), cuts, side="left") / len(members)
+    outside = 1 - np.searchsorted(np.sort(others), cuts, side="left") / len(others)
+    at = int(np.argmax(inside - outside))
+    return float(inside[at] - outside[at]), float(cuts[at])
 
 
 def _rows(table: Any, rows: Integers) -> Any:

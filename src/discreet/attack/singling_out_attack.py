@@ -111,6 +111,8 @@ def singling_out(
     there, too, that person is singled out. Descriptions that fit one person of any file of that size by chance are
     taken out by the holdout.
 
+    Also known as: Anonymeter singling out.
+
     Parameters
     ----------
     original, released
@@ -180,7 +182,7 @@ def singling_out(
             return success.harmless(
                 "singling_out", _TWINS, victims, {"attacks": attacks, "columns": list(victims.names)}
             )
-        held = _held(found, lines, labels, root)
+        held = _held(found, lines, labels, root, tried)
         trials = {name: one.trial for name, one in held.items()}
         if not success.is_open(trials, jointly):
             break
@@ -242,8 +244,13 @@ class _Held:
     in_holdout: Integers | None
 
 
-def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, root: int) -> dict[str, _Held]:
-    """Hold the predicates of each search against the original and the holdout, beside blind ones of their form."""
+def _held(
+    found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, root: int, tried: int
+) -> dict[str, _Held]:
+    """Hold the predicates of each search against the original and the holdout, beside blind ones of their form.
+
+    Single values are searched to the end: where there are fewer than were to be ``tried``, they are all there are.
+    """
     size = lines[0].shape[1]
     held = {}
     for name, one in found.items():
@@ -262,9 +269,10 @@ def _held(found: Mapping[str, Found], lines: Sequence[Floats], labels: Flags, ro
             if others.shape[1] == size:
                 alike = success.paired(inside == 1, outside == 1)
         blind = success.Tally.of(_blindly(one, lines, labels, rng).matches(lines[0]) == 1)
-        held[name] = _Held(
-            success.Trial(success.Tally.of(inside == 1), holdout, blind, alike), inside, outside
-        )
+        all_there_are = name == "univariate" and len(one) < tried
+        reach = len(one) / size if all_there_are else 1.0
+        trial = success.Trial(success.Tally.of(inside == 1), holdout, blind, alike, reach=reach)
+        held[name] = _Held(trial, inside, outside)
     return held
 
 

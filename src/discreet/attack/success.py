@@ -71,6 +71,7 @@ FEW_TRIES = "few tries"
 WEAK_ATTACK = "weak attack"
 SURE_CONTROL = "sure control"
 
+_HARDLY_ANYBODY = 0.02
 _KNOWN_OF_ALL = 0.95
 _RARE = 0.9
 _OTHER_PEOPLE = 0.05
@@ -97,7 +98,8 @@ RISK_FIGURES: Mapping[str, Figure] = {
         summary=True,
         words={"rule": "risk"},
         interval=("risk_at_least", "risk_at_most"),
-        tries="attacks",
+        middle="open_risk",
+        tries="open_attacks",
     ),
     "attack_rate": Figure("Successes against people in the file", unit="share", better="lower"),
     "control_rate": Figure("Successes against people not in the file", unit="share"),
@@ -108,7 +110,8 @@ RISK_FIGURES: Mapping[str, Figure] = {
         better="lower",
         words={"rule": "risk beyond the holdout"},
         interval=("risk_at_least", "risk_at_most"),
-        tries="attacks",
+        middle="open_risk",
+        tries="open_attacks",
     ),
     "risk_low": Figure("Risk, lower end of the 95 % interval", unit="share", better="lower"),
     "risk_high": Figure(
@@ -124,6 +127,8 @@ RISK_FIGURES: Mapping[str, Figure] = {
     "risk_at_most": Figure(
         "Risk that cannot be ruled out: of any way of attacking", unit="share", better="lower"
     ),
+    "open_risk": Figure("Risk of the way of attacking of which least is known", unit="share"),
+    "open_attacks": Figure("Attacks of this way"),
     "attacks": Figure("Attacks against people in the file"),
     "control_attacks": Figure("Attacks against people not in the file"),
 }
@@ -200,6 +205,8 @@ class Trial(NamedTuple):
     """How many times surer the comparison is because both groups are alike in what a blind guess finds."""
     shifted: float = 0.0
     """By how much the blind guess makes strangers more successful than people in the file."""
+    reach: float = 1.0
+    """The share of people whom all tries of this way could harm, where they are all that can be made."""
 
     @classmethod
     def of_guesses(
@@ -292,19 +299,24 @@ def paired(hits: Flags, others: Flags) -> float:
     return max(1.0, alone / spread)
 
 
-def cannot_be_ruled_out(ways: Mapping[str, Trial], settled: Collection[str] = ()) -> float:
-    """Give the highest risk that the ways leave open; ``settled`` are about what is no secret."""
-    left = [
-        way.at_most(len(ways)) for name, way in ways.items() if not way.is_no_secret and name not in settled
-    ]
-    return max(left, default=0.0)
+def least_known(ways: Mapping[str, Trial], settled: Collection[str] = ()) -> Trial | None:
+    """Give the way of which most cannot be ruled out; ``settled`` are about what is no secret.
+
+    A way that can be tried on hardly anybody counts together with all others: how often it succeeds would stay open in
+    a file of any size. Where it is sure to succeed, it is still sure.
+    """
+    left = [way for name, way in ways.items() if not way.is_no_secret and name not in settled]
+    wide = [way for way in left if way.reach >= _HARDLY_ANYBODY]
+    if wide and len(wide) < len(left):
+        left = [*wide, _added(left)]
+    return max(left, key=lambda way: way.at_most(len(ways)), default=None)
 
 
 def is_open(ways: Mapping[str, Trial], jointly: int) -> bool:
     """Whether nothing is sure and little can be ruled out, so that more attacks would tell."""
-    many = len(ways) * jointly
+    many, open_way = len(ways) * jointly, least_known(ways)
     sure = max((one.beyond(many).low or 0.0 for one in ways.values()), default=0.0)
-    return sure <= SURELY and cannot_be_ruled_out(ways) > OPEN
+    return sure <= SURELY and open_way is not None and open_way.at_most(len(ways)) > OPEN
 
 
 OPEN, SURELY = 0.08, 0.1
@@ -400,7 +412,7 @@ def measured(
 
     ``risk_at_least`` is sure with 5 % error over all ways (and over ``jointly`` attacks) together. ``risk_at_most`` is
     the highest of the upper ends of all ways, each its own: whoever says that no way achieves more errs only if every
-    single one of these is wrong.
+    single one of these is wrong. See `least_known` for ways that can be tried on hardly anybody.
 
     Parameters
     ----------
@@ -439,9 +451,12 @@ def measured(
     sure = max(
         (low for one in ways.values() if (low := one.beyond(many * jointly).low) is not None), default=0.0
     )
+    open_way = least_known(ways, settled)
     ends = {
         "risk_at_least": max(sure, 0.0),
-        "risk_at_most": cannot_be_ruled_out(ways, settled),
+        "risk_at_most": 0.0 if open_way is None else open_way.at_most(many),
+        "open_risk": None if open_way is None else open_way.beyond().risk,
+        "open_attacks": 0 if open_way is None else round(open_way.attack.tries),
     }
     return Tried(
         name=name,

@@ -125,14 +125,16 @@ def words_of(settings: Mapping[str, Any]) -> list[str]:
         word
         for name, value in settings.items()
         for one in _each(name, value)
-        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", shlex.quote(one))
+        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", *([shlex.quote(one)] if one else []))
     ]
 
 
-def _each(name: str, value: str | Sequence[str] | None) -> list[str]:
-    """Give the values of an option as they are typed: columns in one list, tokens one by one."""
+def _each(name: str, value: str | Sequence[str] | bool | None) -> list[str]:
+    """Give the values of an option as they are typed: columns in one list, tokens one by one, of a flag none."""
     if not value:
         return []
+    if value is True:
+        return [""]
     if isinstance(value, str):
         return [value]
     return list(value) if name in ("missing", "dates") else [",".join(value)]

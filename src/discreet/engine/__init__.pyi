@@ -160,6 +160,7 @@ from discreet.engine.resolved_roles import counted_role as counted_role
 from discreet.engine.resolved_roles import counted_unit as counted_unit
 from discreet.engine.resolved_roles import float_key_caveat as float_key_caveat
 from discreet.engine.resolved_roles import float_keys as float_keys
+from discreet.engine.resolved_roles import groups_together as groups_together
 from discreet.engine.resolved_roles import head_count as head_count
 from discreet.engine.resolved_roles import overview as overview
 from discreet.engine.resolved_roles import people_of_weights as people_of_weights

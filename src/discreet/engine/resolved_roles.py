@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from discreet.core.errors import ColumnError, DiscreetWarning, InputError, ParameterError, need_known
@@ -333,6 +334,17 @@ def unit_column(data: Microdata) -> Any:
         return None
     units = collect(data, [unit]).to_series()
     return None if units.n_unique() == len(units) else unit_numbers(units).to_numpy()
+
+
+def groups_together(data: Microdata) -> Any:
+    """Give a number to every record, the same to those of one household, or else of one person or other unit.
+
+    Whoever draws or divides people keeps these together: they are no strangers to each other.
+    """
+    unit = data.roles.household or counted_unit(data)
+    if unit is None or unit not in data.schema:
+        return np.arange(collect(data, data.columns[:1]).height)
+    return unit_numbers(collect(data, [unit]).to_series()).to_numpy()
 
 
 def repeated_identifiers(data: Microdata) -> dict[str, int]:

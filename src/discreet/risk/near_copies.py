@@ -26,26 +26,22 @@ from discreet.risk import copy_counts
 from discreet.risk.equivalence_classes import records_only
 
 _AS_GOOD_AS_EQUAL = 0.01
-_COUNTS = ("copied", "whole", "outlying", "outlying_copied", "telling_found", "largest", "largest_found")
 _FEWEST_TOGETHER = 3  # numbers, or labels, that are looked at by themselves
 
 
 def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     """Say how many people come back, whole or almost: each of them is somebody, however small their share."""
     figures: dict[str, Any] = dict(found.figures)
-    copies = int(found.parameters.get("copies", 1))
-    figures |= {name: round(figures[name]) for name in _COUNTS}
-    where = copy_counts.in_each(copies)
     people, whole = figures["copied"], figures["whole"]
     how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
     by_chance, share = figures["copied_by_chance"], figures["copied_share"] or 0.0
-    yield from copy_counts.people_back(people, how, by_chance, share, linked=beside.linked, copies=copies)
+    yield from copy_counts.people_back(people, how, by_chance, share, linked=beside.linked)
     far, expected = figures["outlying_copied"], figures["outlying_by_chance"]
     if far > expected and not beside.linked:
         yield Finding(
             "outliers come back",
             _weight(figures["outlying_share"], 30),
-            f"{where}Of the {figures['outlying']:,} people who are farthest from everybody else, {far:,} "
+            f"Of the {figures['outlying']:,} people who are farthest from everybody else, {far:,} "
             f"{'comes' if far == 1 else 'come'} back almost unchanged (by chance: {expected:,.0f}).",
         )
     if figures["telling_found"] > figures["telling_by_chance"]:
@@ -54,13 +50,13 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
         yield Finding(
             "own values come back",
             _weight(figures["telling_share"], 20),
-            f"{where}{who} in the release the exact value of '{column}' that nobody else has: who knows it knows them.",
+            f"{who} in the release the exact value of '{column}' that nobody else has: who knows it knows them.",
         )
     if figures["largest_share"]:
         yield Finding(
             "largest values come back",
             1 + 20 * figures["largest_share"],
-            f"{where}Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have "
+            f"Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have "
             f"theirs in the release, exactly or almost (by chance: {figures['largest_by_chance']:,.0f}).",
         )
 
@@ -189,6 +185,8 @@ def near_copies(
     does: noise of a thousandth on every number makes a record new to the letter and changes nothing about whose it is.
     How many near copies chance gives is found from the original itself, each person held against all others. Single
     values that only one person has (a turnover to the unit, a coordinate) are looked for as well.
+
+    Also known as: copied records; exact copies.
 
     Parameters
     ----------

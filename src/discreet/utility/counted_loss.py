@@ -220,6 +220,7 @@ class _Counted:
         figures = {
             **self.sample.figures,
             "loss": value,
+            "beyond_chance": value,
             "largest_column_loss": max(losses.values()),
             "records": self.records,
             "records_removed": self.removed,

@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.core.arrays import Floats
-from discreet.core.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.core.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
 from discreet.core.charts import Chart, Dots, Grid, Row, finite, rows_of
 from discreet.core.constraints import ColumnName, ColumnNames
 from discreet.core.errors import InputError, ParameterError
@@ -24,6 +24,7 @@ from discreet.microdata import Microdata
 from discreet.pairs.side_by_side import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility import associations
 from discreet.utility.margin_change import columns_with_new_gaps
+from discreet.utility.sampled_measures import beyond_chance
 
 Correlation = Literal["pearson", "spearman"]
 _BY_CHANCE = 3.0
@@ -123,6 +124,10 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
         )
 
 
+def _of_samples(pair: TwoFiles) -> Mapping[str, Any]:
+    return {"samples": not (pair.linked or pair.ids)}
+
+
 @measure(
     room="utility",
     work="whole-file",
@@ -133,8 +138,17 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
     place=2,
     leading=True,
     figures={
-        "value": Figure(better="lower"),
-        "mean_change": Figure("Mean change of a relation", better="lower", summary=True),
+        "value": Figure(better="lower", interval=("beyond_chance", "mean_change"), tries="records"),
+        "mean_change": Figure(
+            "Mean change of a relation",
+            better="lower",
+            summary=True,
+            interval=("beyond_chance", "mean_change"),
+            tries="records",
+        ),
+        "by_chance": Figure("What two samples of as many records reach by chance (95 %)"),
+        "beyond_chance": Figure("Mean change of a relation beyond that", better="lower"),
+        "records": Figure("Records of the smaller file"),
         "largest_change": Figure("Largest change of a relation"),
         "frobenius": Figure("Distance of the two matrices of relations"),
         "pearson_change": Figure("Change of correlations, mean"),
@@ -164,7 +178,9 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Chart]:
             ),
         ),
     ),
-    compare=OfPair(4, "utility", at_once=True, two_columns=True, effort=2, any_size=True),
+    compare=OfPair(
+        4, "utility", at_once=True, two_columns=True, effort=2, any_size=True, settings=_of_samples
+    ),
     study=OfStudy(5),
     worst=OfWorst(3, _what_changed),
     pictures=_pictures,
@@ -188,12 +204,15 @@ def dependence(
     correlation: Correlation = "pearson",
     weight: ColumnName | None = None,
     max_levels: int = 200,
+    samples: bool = False,
 ) -> Measure:
     """Do columns still hang together as they did?
 
     Two numbers are compared by their correlation, two categories by Cramér's V (and Theil's U in both directions), a
     number and a category by the correlation ratio. The difference of a pair is the one of its usual measure, after
     minus before.
+
+    Also known as: Cramer's V; correlation ratio; pairwise correlation difference; PCD.
 
     Parameters
     ----------
@@ -209,6 +228,9 @@ def dependence(
         Survey weight; the one of the original unless named.
     max_levels
         Categories with more levels than this are left out, and named in a caveat.
+    samples
+        Whether the release is of other people than the original, so that small files differ by chance: halves of each
+        file tell by how much.
 
     Returns
     -------
@@ -216,8 +238,10 @@ def dependence(
         ``value`` is the mean absolute difference over all pairs. ``figures``: ``mean_change``, ``largest_change``,
         ``frobenius`` (of the difference of the two matrices, both halves); ``pearson_change``, ``spearman_change``,
         ``cramers_v_change``, ``correlation_ratio_change``, ``theils_u_change`` (means over their pairs);
-        ``mean_before``, ``mean_after`` (mean strength), ``sign_changes``, ``pairs``. ``detail``: ``pairs``, the
-        largest difference first; ``before``, ``after`` and ``difference``, the matrices; ``theils_u``; ``copies``.
+        ``mean_before``, ``mean_after`` (mean strength), ``sign_changes``, ``pairs``; of ``samples``, ``by_chance``
+        (reached by files of one population in one case of twenty) and ``beyond_chance``, what is left of ``value``.
+        ``detail``: ``pairs``, the largest difference first; ``before``, ``after`` and ``difference``, the matrices;
+        ``theils_u``; ``copies``.
 
     How to read it
     --------------
@@ -262,6 +286,12 @@ def dependence(
     whole = _averaged(found)
     kept = [name for name in compared.names if name in {*whole["column"], *whole["other"]}]
     figures = _figures(whole)
+    asked = {"columns": kept, "categorical": coded, "correlation": correlation, "weight": weight}
+    figures |= (
+        beyond_chance(dependence, (original, copies[0]), asked, figures["mean_change"])
+        if samples
+        else {"beyond_chance": figures["mean_change"]}
+    )
     copied = pl.DataFrame([{"copy": i, **_figures(table)} for i, table in enumerate(found, 1)])
     worst = whole.row(0, named=True)
     pairs = whole.drop("u_before", "u_after", "v_before", "v_after")
@@ -283,6 +313,7 @@ def dependence(
             "correlation": correlation,
             "weight": weight or original.roles.weight,
             "max_levels": max_levels,
+            "samples": samples,
             "needs_alignment": False,
             "inference_valid": False,
         },

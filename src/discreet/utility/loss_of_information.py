@@ -23,7 +23,7 @@ from discreet.utility.associations import changes
 from discreet.utility.column_pictures import pictures_of_loss
 from discreet.utility.comparisons import Comparisons, Groups
 from discreet.utility.linked_files import LinkedFiles, link
-from discreet.utility.sampled_measures import SAMPLED, drawn_pair, of_sample
+from discreet.utility.sampled_measures import SAMPLED, beyond_chance, drawn_pair, of_sample
 from discreet.utility.table_distances import Closed
 
 _MOST_NAMED = 5
@@ -31,7 +31,12 @@ _MOST_CELLS, _SAMPLED = engine.MOST_CELLS, SAMPLED
 
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
-    return {"columns": list(pair.wanted), "ids": pair.ids, "aligned": None if pair.ids else pair.linked}
+    return {
+        "columns": list(pair.wanted),
+        "ids": pair.ids,
+        "aligned": None if pair.ids else pair.linked,
+        "samples": not (pair.linked or pair.ids),
+    }
 
 
 _WORTH_SAYING = 0.1
@@ -60,8 +65,15 @@ def _what_was_lost(found: Measure, beside: Beside) -> Iterator[Finding]:
     chapter="margins",
     place=2,
     figures={
-        "value": Figure(unit="share", better="lower", summary=True),
+        "value": Figure(
+            unit="share", better="lower", summary=True, interval=("beyond_chance", "loss"), tries="records"
+        ),
         "loss": Figure("Information lost, mean over the columns", unit="share"),
+        "by_chance": Figure(
+            "What two samples of as many records seem to lose by chance (95 %)", unit="share"
+        ),
+        "beyond_chance": Figure("Information lost beyond that", unit="share", better="lower"),
+        "records": Figure("Records"),
         "largest_column_loss": Figure("Information lost by the column that lost most", unit="share"),
         "columns": Figure("Columns compared"),
         "columns_dropped": Figure("Columns not released"),
@@ -141,6 +153,7 @@ def information_loss(
     divisor: Literal["n-1", "n"] = "n-1",
     hierarchies: Annotated[Mapping[str, Hierarchy], HoldsValues(by_column=True)] | None = None,
     weight: ColumnName | None = None,
+    samples: bool = False,
 ) -> Measure:
     """What did the protection cost?
 
@@ -160,6 +173,8 @@ def information_loss(
     Without linked records (other numbers of records, another order, a synthetic file) the same loss is computed for
     the closest match of the two distributions. That is a lower bound, not to be ranked against linked ones: name a
     column that links the records with ``ids`` where there is one.
+
+    Also known as: IL1s; IL1; information loss; mean absolute error of values.
 
     Parameters
     ----------
@@ -192,6 +207,9 @@ def information_loss(
     weight
         Survey weight for moments, tables and distribution functions; the one of the original unless named. The
         headline counts records.
+    samples
+        Whether the release is of other people than the original, so that small files differ by chance: halves of each
+        file tell by how much (``by_chance``).
 
     Returns
     -------
@@ -260,6 +278,7 @@ def information_loss(
             **moved,
             **by_class,
             **by_cell,
+            **_beyond_chance(original, released, value, files, coded, samples=samples),
         },
         meaning=_meaning(files, losses, value, compared),
         caveats=[
@@ -281,6 +300,7 @@ def information_loss(
             "level": level,
             "divisor": divisor,
             "weight": weight,
+            "samples": samples,
         },
         detail=engine.tables_like(
             original,
@@ -293,6 +313,21 @@ def information_loss(
             records=compared.records,
         ),
     )
+
+
+def _beyond_chance(
+    original: Microdata,
+    released: Microdata,
+    value: float,
+    files: LinkedFiles,
+    categorical: Sequence[str],
+    *,
+    samples: bool,
+) -> dict[str, float | int | None]:
+    if not samples or files.aligned:
+        return {"beyond_chance": value}
+    asked = {"columns": list(files.kept), "categorical": list(categorical), "aligned": False}
+    return beyond_chance(information_loss, (original, released), asked, value)
 
 
 def _counted(original: Microdata, released: Microdata, settings: Mapping[str, Any]) -> Measure:

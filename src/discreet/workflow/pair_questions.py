@@ -14,7 +14,7 @@ from discreet import engine
 from discreet.core.cards import Card, OfPair, all_cards, card_of
 from discreet.core.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
-from discreet.core.requests import FileRole, Request, check_settings
+from discreet.core.requests import FileRole, Request, check_settings, worst_of
 from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
@@ -237,8 +237,13 @@ class PairQuestion:
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones.
 
-        What is given away about people is also asked of the release as it can be read back; the worst answer counts.
+        What is given away about people is asked of each copy by itself, and also of the release as it can be read back;
+        the worst answer counts.
         """
+        copies = len(case.files.copies)
+        if copies > 1 and self.side == "risk":
+            answers = [self.answer(case.of_copy(place), parameters) for place in range(copies)]
+            return worst_of(answers, self.card.badness)
         readings = [
             one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
         ]
@@ -251,25 +256,10 @@ class PairQuestion:
                 raise
         for reading in readings:
             other = self._answer(reading.case, parameters)
-            if found is None or self._badness(other) > self._badness(found):
+            if found is None or self.card.badness(other) > self.card.badness(found):
                 found = replace(other, caveats=[f"For this answer {reading.how}.", *other.caveats])
         assert found is not None
         return found
-
-    def _badness(self, found: Measure) -> tuple[float, float]:
-        """Order answers by their headline and what rules are made on, and then by all shares of which less is better.
-
-        A headline that is a little larger must not hide what another reading gives away.
-        """
-        shares: dict[str, float] = {}
-        for name, figure in self.card.figures.items():
-            number = found.figures.get(name)
-            if figure.unit and figure.better != "higher" and isinstance(number, int | float):
-                shares[name] = number / figure.most
-        ruled = sum(share for name, share in shares.items() if "rule" in self.card.figures[name].words)
-        head = self.card.figures.get("value")
-        most = head.most if head is not None and head.unit else 1.0
-        return float(found.value or 0.0) / most + ruled, sum(shares.values())
 
     def _answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         if case.whole is not None:

@@ -143,11 +143,13 @@ class Bench:
 
     def quickly(self, made: Made) -> Verdict:
         """Hold the release against the rules about a file by itself, and the loss that was measured already."""
+        from discreet.register import History
         from discreet.workflow.policy_judgment import judge
 
         if not self.policy.rules:
             return Verdict(self.policy.name, (), ())
-        verdict = judge(made.released, replace(self.policy, comparison=(), intruder=None))
+        alone = replace(self.policy, comparison=(), intruder=None)
+        verdict = judge(made.released, alone, register=History())
         return replace(verdict, unjudged=())
 
     def judged(self, made: Made) -> Verdict:
@@ -156,9 +158,11 @@ class Bench:
         What is said about finding people is also asked while the records still stand in the order of the file, when
         nothing has to be left to chance: what fails there fails.
         """
+        from discreet.register import History
         from discreet.workflow.policy_judgment import judge
 
-        verdict = judge(made.released, self.policy, self.data, labels=made.followed)
+        nothing = History()  # a draft goes nowhere, and what went out is asked when the release does
+        verdict = judge(made.released, self.policy, self.data, labels=made.followed, register=nothing)
         asked = [
             rule for rule in self.policy.comparison if rule.said is not None and rule.said.aim == "found"
         ]
@@ -166,7 +170,8 @@ class Bench:
         if verdict.failed or not asked or not same:
             return verdict
         ordered = self.data.with_frame(made.followed, same_records=True)
-        followed = judge(ordered, replace(self.policy, rules=(), comparison=tuple(asked)), self.data)
+        rules = replace(self.policy, rules=(), comparison=tuple(asked))
+        followed = judge(ordered, rules, self.data, register=nothing)
         stricter = [check for check in followed.failed if check.measure in {rule.measure for rule in asked}]
         return replace(verdict, checks=(*verdict.checks, *stricter))
 

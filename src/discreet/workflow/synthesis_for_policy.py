@@ -31,6 +31,7 @@ from discreet.core.results import Measure, Step
 from discreet.core.verdicts import Acceptance, Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
+from discreet.register import History
 from discreet.synth import Fitted, Sequential, Synthesizer
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.methods.tree_donors import Cart
@@ -283,7 +284,9 @@ class _Drawing:
 
     def verdict(self, file: Microdata, policy: Policy, attacked: Mapping[str, Measure] | None) -> Verdict:
         """Judge a file; with what attacks found where the rest holds."""
-        return judge(file, policy, self.data, crossed=attacked, accept=self.accept, seed=self.root)
+        return judge(
+            file, policy, self.data, crossed=attacked, accept=self.accept, register=History(), seed=self.root
+        )
 
 
 def _by_strangers(
@@ -327,13 +330,7 @@ def _cross_fitted() -> set[str]:
 
 def _halves(data: Microdata, root: int) -> list[Microdata]:
     """Divide the people into two halves; whoever lives together or has several records stays together."""
-    table = engine.collect(data, data.columns)
-    unit = data.roles.household or engine.counted_unit(data)
-    who = (
-        table[unit].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        if unit in table.columns
-        else np.arange(table.height)
-    )
+    table, who = engine.collect(data, data.columns), engine.groups_together(data)
     people = np.unique(who)
     first = np.isin(who, generator(root, "halves").permutation(people)[: len(people) // 2])
     return [data.with_frame(engine.in_kind(data, table.filter(pl.Series(side)))) for side in (first, ~first)]
