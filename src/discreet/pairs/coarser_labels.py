@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -342,8 +343,24 @@ def _coarser_dates(before: pl.Series, labels: pl.Series) -> Coarsening | None:
         if alike >= _NEARLY_ALL and labels.is_in(written.implode()).any():
             how = "is a coarser date in the release; so was the original"
             return Coarsening(lambda values, pattern=pattern: values.dt.strftime(pattern), how)  # type: ignore[misc]
+    for written in (_quarters, _halves):
+        for mark in ("-", "", " "):
+            held = labels.is_in(written(before, mark).unique().implode()).mean()
+            if float(held or 0.0) >= _NEARLY_ALL:  # type: ignore[arg-type]
+                how = "is told by the part of the year in the release; so was the original"
+                return Coarsening(partial(written, mark=mark), how)
     bands = _in_bands_of(labels, before.dt.year())
     return bands and Coarsening(lambda values: bands.rule(values.dt.year()), bands.sentence)
+
+
+def _quarters(days: pl.Series, mark: str) -> pl.Series:
+    frame = pl.DataFrame({"y": days.dt.year(), "part": days.dt.quarter()})
+    return frame.select(pl.format("{}" + mark + "Q{}", "y", "part")).to_series()
+
+
+def _halves(days: pl.Series, mark: str) -> pl.Series:
+    frame = pl.DataFrame({"y": days.dt.year(), "part": (days.dt.month() + 5) // 6})
+    return frame.select(pl.format("{}" + mark + "H{}", "y", "part")).to_series()
 
 
 _NEARLY_ALL = 0.9

@@ -111,9 +111,13 @@ class PairCase:
             engine.overview(self.files.copies[0], ()).rows,
         )
 
-    def of_one_type(self) -> tuple[PairCase, str | None]:
-        """Leave the columns out that hold numbers in one file and labels in the other, and say so."""
-        mixed = self.files.mixed
+    def of_one_type(self, *, dates_alone: bool = False) -> tuple[PairCase, str | None]:
+        """Leave the columns out that hold numbers in one file and labels in the other, and say so.
+
+        With ``dates_alone`` only dates beside labels: numbers and labels can be compared as labels, dates cannot.
+        """
+        schema = self.files.original.schema
+        mixed = [name for name in self.files.mixed if not dates_alone or schema[name].is_temporal()]
         if not mixed:
             return self, None
         kept = tuple(name for name in self.files.columns if name not in mixed)
@@ -292,7 +296,7 @@ class PairQuestion:
         if seen is not None and not self.needs.as_it_was:
             holdout = case.files.coarse_holdout or case.files.holdout
             case = replace(case, files=replace(case.files, original=seen, holdout=holdout))
-        return case.of_one_type() if self.needs.one_type else (case, None)
+        return case.of_one_type(dates_alone=not self.needs.one_type)
 
     def _request(self, case: PairCase, parameters: Mapping[str, Any]) -> Request:
         """Give the files with what is known of them; the settings of the user or the policy go before."""
