@@ -36,9 +36,9 @@ Place = Literal["axis", "bars", "rule", "scenarios", "change"]
 """Where a figure goes by other words than its label: on the axis of a picture, beside bars, in a rule of a policy,
 where intruder scenarios stand side by side, and where a file stands before and after."""
 
-Aim = Literal["", "learned", "own values"]
-"""What a plan aims at for a rule on a figure: that less can be learned about people, or that values of one person
-only do not come back."""
+Aim = Literal["", "learned", "own values", "found"]
+"""What a plan aims at for a rule on a figure: that less can be learned about people, that values of one person only do
+not come back, or that fewer are found by a few things that others know."""
 
 Work = Literal["", "row-wise", "class-wise", "whole-file"]
 """What must be in memory: nothing but the record itself, the table of classes, or the whole file."""

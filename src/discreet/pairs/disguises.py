@@ -379,13 +379,16 @@ def _by_profile(
 ) -> dict[str, str]:
     """Map each released label to the one of the original that is as frequent and stands beside the same values."""
     profiles = [_profile(side, others, beside) for side, others in ((ours, beside), (theirs, beside_theirs))]
-    (labels, first), (others, second) = profiles
+    (labels, mine), (others, their) = profiles
+    # A number of the original that became bands has a mean on one side only.
+    both = [name for name in mine.columns if name in their.columns]
+    first, second = (side.select(both).to_numpy().astype(np.float64) for side in (mine, their))
     cost = np.abs(first[:, None, :] - second[None, :, :]).sum(axis=2)
     rows, columns = linear_sum_assignment(cost)
     return {others[column]: labels[row] for row, column in zip(rows, columns, strict=True)}
 
 
-def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tuple[list[str], Floats]:
+def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
     """Give each label its share, weighted most, and the means or commonest values that stand beside it."""
     known = labels.drop_nulls().unique().sort().to_list()
     frame = beside.with_columns(labels.alias("·label"))
@@ -401,7 +404,7 @@ def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tup
     made = pl.DataFrame({"·label": known}, schema={"·label": pl.String}).join(
         frame.group_by("·label").agg(parts), on="·label", how="left", maintain_order="left"
     )
-    return known, made.drop("·label").fill_null(0).fill_nan(0).to_numpy().astype(np.float64)
+    return known, made.drop("·label").cast(pl.Float64).fill_null(0).fill_nan(0)
 
 
 def _under_other_names(
