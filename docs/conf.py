@@ -1,8 +1,11 @@
 """How the manual is built; the method pages come from the docstrings."""
 
+from pathlib import Path
+
 from discreet import __version__
 from discreet.core.cards import card_of
 from discreet.core.method_cards import method_card
+from discreet.workflow.catalog import catalog
 
 project = "discreet"
 author = "the discreet developers"
@@ -40,6 +43,40 @@ nitpicky = False
 def setup(app):
     """Add what the card of a measure, a treatment or a generator says to its page."""
     app.connect("autodoc-process-docstring", with_card, priority=100)
+    app.connect("builder-inited", lambda app: write_published_names(Path(app.srcdir)))
+
+
+def write_published_names(manual):
+    """List under which names others publish what is here, and which works it comes from."""
+    listed = catalog()
+    names = sorted(
+        {(name, entry.name, entry.question) for entry in listed for name in entry.also_known_as},
+        key=lambda row: (row[0].lower(), row[1]),
+    )
+    works = {}
+    for entry in listed:
+        for work in entry.references:
+            works.setdefault(work, []).append(f"`discreet.{entry.name}`")
+    lines = [
+        "# Published names, and works",
+        "",
+        "`discreet methods NAME` answers the same on the command line.",
+        "",
+        "## Under which name you may know it",
+        "",
+        "| published name | here | the question |",
+        "|---|---|---|",
+        *(
+            f"| {name} | `discreet.{home}` | {question.replace('|', '&#124;')} |"
+            for name, home, question in names
+        ),
+        "",
+        "## Where it comes from",
+        "",
+        *(f"- {work}: {', '.join(homes)}" for work, homes in sorted(works.items())),
+        "",
+    ]
+    (manual / "reference" / "published-names.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 DEPENDS = {

@@ -112,6 +112,12 @@ class Rule:
         return card.figure(self.figure) if card else None
 
     @property
+    def is_attack(self) -> bool:
+        """Whether it holds what an attack achieves; this is said first."""
+        card = card_of(self.measure)
+        return card is not None and card.chapter == "attackers"
+
+    @property
     def fault(self) -> str:
         """Why no file could break the rule, or none could keep it; empty where it is a rule.
 
@@ -388,6 +394,11 @@ class Policy:
             budget=Budget.from_dict(document["budget"], origin) if "budget" in document else None,
             intruder=_stated_intruder(document, origin),
         )
+
+    @property
+    def is_for_nobodies(self) -> bool:
+        """Whether attackers decide it: it is for synthetic files, whose records are nobody's."""
+        return any(rule.is_attack for rule in self.comparison)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as it stands in TOML."""

@@ -60,7 +60,8 @@ def test_detection_is_on_record_and_can_be_overridden(tmp_path):
     file = saved(tmp_path, "a;b\n1,5;-8\n")
     reading = read(file, separator=";", decimal=",", encoding="cp1252", missing=["-8"]).metadata.reading
     assert reading["detected"] == []
-    assert reading["missing"] == ["", "-8"]
+    assert reading["missing"][0] == ""
+    assert reading["missing"][-1] == "-8"
     assert read(file).metadata.reading["detected"] == ["separator", "decimal", "encoding", "missing"]
     assert read(file, missing="-8").frame.collect()["b"].to_list() == [None]
 
@@ -292,3 +293,15 @@ def test_a_first_line_of_numbers_is_a_header_only_with_a_warning(tmp_path):
 def test_an_option_of_another_format_is_refused_with_those_that_fit(tmp_path):
     with pytest.raises(ParameterError, match=r"'sheet' is not for reading.*separator, decimal"):
         read(saved(tmp_path, "a,b\n1,2\n"), sheet="people")
+
+
+def test_a_text_for_missing_is_one_beside_the_usual_ones_unless_it_is_said_to_be_the_only_one(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("age,pay\n30,NA\n-99,5\n41,?\n")
+    both = read(file, missing="-99").frame.collect()
+    assert both["age"].to_list() == [30, None, 41]
+    assert both["pay"].to_list() == [None, 5, None]
+    only = read(file, missing="-99", only_missing=True).frame.collect()
+    assert only["pay"].to_list() == ["NA", "5", "?"]
+    with pytest.raises(ParameterError, match="name them"):
+        read(file, only_missing=True)

@@ -242,14 +242,25 @@ def test_a_chance_that_is_unsure_allows_more():
     assert Found(16, 4.0, 100, unsure=5.0).share_beyond_chance == 0
 
 
-def test_means_over_copies_are_said_to_be_such():
+def test_of_several_copies_the_worst_is_shown_and_named():
     original, fresh = halves(400, 9)
-    copies = [pl.concat([original.frame.head(many), fresh.head(400 - many)]) for many in (40, 41, 43)]
+    copies = [pl.concat([original.frame.head(many), fresh.head(400 - many)]) for many in (20, 160, 0)]
     found = compare(original, [Microdata(copy) for copy in copies], seed=0)
+    alone = compare(original, Microdata(copies[1]), seed=0)
     said = " ".join(found.worst.sentences)
-    assert re.search(r"In each of 3 copies, on average: \d+ people find", said)
-    assert not re.search(r"\d\.\d+ (people|whole)", said)
-    assert "In the first of 3 copies" in found.risk["near_copies"].meaning
+    assert re.search(r"In copy 2, the worst of 3: \d+ people find", said)
+    assert "on average" not in said
+    assert found.risk["near_copies"].meaning.startswith("In copy 2, the worst of 3: ")
+    assert found.risk["near_copies"].figures == alone.risk["near_copies"].figures
+
+
+def test_an_attack_on_several_copies_is_shown_of_the_worst_and_never_as_a_mean():
+    original, fresh = halves(400, 9)
+    copies = [Microdata(fresh.sample(400, seed=1, with_replacement=True)), Microdata(original.frame)]
+    found = compare(original, copies, holdout=Microdata(fresh), measures=["membership"], seed=0)
+    alone = compare(original, copies[1], holdout=Microdata(fresh), measures=["membership"], seed=0)
+    assert found.risk["membership"].parameters["copy"] == 2
+    assert found.risk["membership"].value == alone.risk["membership"].value
 
 
 def test_a_larger_headline_does_not_hide_what_another_reading_gives_away():
@@ -257,4 +268,4 @@ def test_a_larger_headline_does_not_hide_what_another_reading_gives_away():
     nothing = dict.fromkeys(("outlying_share", "telling_share", "largest_share"), 0.0)
     plain = Measure("near_copies", 0.02, {**nothing, "copied_share": 0.02}, "")
     read_back = Measure("near_copies", 0.0, {**nothing, "telling_share": 0.6}, "")
-    assert question._badness(read_back) > question._badness(plain)
+    assert question.card.badness(read_back) > question.card.badness(plain)

@@ -308,3 +308,52 @@ def test_children_that_no_draw_can_fit_to_their_parent_are_left_out_and_counted(
     assert fitted._without("visit", np.array([], dtype=np.int64), at)[0] is at
     with pytest.raises(ParameterError, match="10 of 100 records break a rule"):
         fitted._without("visit", np.arange(10), at)
+
+
+def one_to_one() -> dict[str, pl.DataFrame]:
+    """Persons, and the benefits of the women under the same numbers."""
+    person = pl.DataFrame({"id": range(200), "sex": ["f", "m"] * 100})
+    benefit = person.filter(pl.col("sex") == "f").select("id", pay=pl.col("id") % 7)
+    return {"person": person, "benefit": benefit}
+
+
+ONE_TO_ONE = {"tables": {"person": {"key": "id"}, "benefit": {"key": "id", "parents": {"id": "person"}}}}
+
+
+def test_a_child_whose_key_is_that_of_its_parent_stays_with_its_parent():
+    made = synth.Relational(ONE_TO_ONE).fit(one_to_one(), seed=1).sample(seed=1)
+    of_whom = made["benefit"].join(made["person"], on="id")
+    assert len(of_whom) == len(made["benefit"]) == made["benefit"]["id"].n_unique()
+    assert (of_whom["sex"] == "f").mean() > 0.95
+
+
+@pytest.mark.parametrize("strategy", ["joined", "separate"])
+def test_tables_that_share_their_key_are_drawn_by_every_strategy(strategy):
+    made = synth.Relational(ONE_TO_ONE, strategy=strategy).fit(one_to_one(), seed=1).sample(seed=1)
+    assert made["benefit"].columns == ["id", "pay"]
+    assert made["benefit"]["id"].n_unique() == len(made["benefit"])
+    assert made["benefit"]["id"].is_in(made["person"]["id"].implode()).all()
+
+
+def test_moments_that_came_as_texts_are_modelled_and_come_back_as_they_were_written(tmp_path):
+    moments = pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 3, 1), "7h", eager=True)
+    visit = pl.DataFrame(
+        {"person": [n % 60 for n in range(len(moments))], "seen": moments.dt.strftime("%d.%m.%Y %H:%M")}
+    )
+    person = pl.DataFrame({"id": range(60), "sex": ["f", "m"] * 30})
+    links = {"tables": {"person": {"key": "id"}, "visit": {"parents": {"person": "person"}, "order": "seen"}}}
+    fitted = synth.Relational(links).fit({"person": person, "visit": visit}, seed=1)
+    made = fitted.sample(seed=1)["visit"]
+    assert made["seen"].str.to_datetime("%d.%m.%Y %H:%M").is_between(moments[0], moments[-1]).mean() > 0.9
+    again = synth.FittedRelational.load(fitted.save(tmp_path / "model"))
+    assert again.sample(seed=1)["visit"].equals(made)
+
+
+def test_what_is_left_out_is_said():
+    person = pl.DataFrame(
+        {"id": range(60), "name": [f"x{n} y{n * 7}" for n in range(60)], "sex": ["f", "m"] * 30}
+    )
+    visit = pl.DataFrame({"person": [n // 2 for n in range(120)], "day": range(120)})
+    links = {"tables": {"person": {"key": "id"}, "visit": {"parents": {"person": "person"}}}}
+    fitted = synth.Relational(links).fit({"person": person, "visit": visit}, seed=1)
+    assert "Left out: person.name (a text that is different in nearly every record)." in repr(fitted)

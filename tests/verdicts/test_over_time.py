@@ -13,10 +13,12 @@ import pytest
 from typer.testing import CliRunner
 from verdicts.people_files import drawn
 
-from discreet import Microdata, judge, outputs, read
+from discreet import Microdata, Plan, compare, judge, outputs, read, write
 from discreet.cli import app
+from discreet.core.files.untrusted import parsed_toml
 from discreet.register import Register
 from discreet.register.releases import NOBODY_KNOWS
+from discreet.workflow import document_plan
 
 ROWS = 1_500
 CODED = {  # by file: two codings of one column, each by itself fit for release
@@ -102,6 +104,71 @@ def test_and_by_protect_which_enters_what_meets_and_nothing_else(place):
     assert Register.load(register[1]).releases[-1]["accepted"][0]["by"] == "A. Steward"
 
 
+def read_both(place):
+    folder, keys, *_ = place
+    given = {"people.csv": {"keys": keys.split(",")}, "second.csv": {"roles": {}}}
+    return [read(folder / name, **roles) for name, roles in given.items()]
+
+
+def caught(verdict):
+    return "earlier_releases" in [check.measure for check in verdict.failed]
+
+
+def test_the_doors_of_python_ask_the_register_beside_the_file_without_being_told(place):
+    entered(place)
+    _, _, step, (_, other) = place
+    original, second = read_both(place)
+    assert caught(judge(second, "safe-setting", original, seed=0))
+    found = compare(original, second, policy="safe-setting", measures="information_loss", seed=0)
+    assert caught(found.verdict)
+    assert "The register 'people.register.jsonl' holds 1 release." in str(found)
+    report = document_plan(original, Plan.from_dict(parsed_toml(f"step = [{step % other}]")), "safe-setting")
+    assert caught(report.verdict)
+    assert "The register 'people.register.jsonl' holds 1 release." in report.not_judged
+
+
+def test_the_doors_of_python_enter_what_meets_where_a_register_is_named(place):
+    folder, _, step, (width, _) = place
+    register = folder / "people.register.jsonl"
+    original, _ = read_both(place)
+    plan = Plan.from_dict(parsed_toml(f"step = [{step % width}]"))
+    report = document_plan(original, plan, register=register)
+    write(report.release.data, folder / "out.csv")
+    assert "holds 1 release." in report.entered(folder / "out.csv").not_judged
+    compare(original, read(folder / "first.csv", roles={}), measures="information_loss", register=register)
+    assert [line["file"] for line in Register.load(register).releases] == ["out.csv", "first.csv"]
+
+
+def test_a_register_of_another_file_in_the_folder_makes_the_missing_one_worth_saying(place):
+    folder, *_ = place
+    original, second = read_both(place)
+    silent = compare(original, second, measures="information_loss", seed=0)
+    assert NOBODY_KNOWS not in str(silent)
+    Register(folder / "others.register.jsonl", second)
+    assert NOBODY_KNOWS in str(compare(original, second, measures="information_loss", seed=0))
+
+
+def test_the_page_asks_the_register_and_enters_what_it_writes(place):
+    pytest.importorskip("nicegui", reason="the extra 'app' (NiceGUI) is not installed")
+    from discreet.app.work.bench import Bench
+    from discreet.app.work.releasing import compare_release, write_release
+
+    folder, keys, step, (width, other) = place
+    original, _ = read_both(place)
+    Register(folder / "people.register.jsonl", original)
+    bench, signed = Bench(), {"decision": "release", "name": "A", "remarks": "as a test"}
+    told = {"source": {"place": str(folder / "people.csv")}, "roles": {"keys": keys.split(",")}, "seed": 1}
+    plans = {wide: parsed_toml(f"step = [{step % wide}]")["step"] for wide in (width, other)}
+    written = write_release(
+        bench, **told, steps=plans[width], policy="safe-setting", folder=str(folder / "out"), name="first-out.csv",
+        overwrite=False, guard_formulas=False, signed=signed, texts={},
+    )  # fmt: skip
+    assert "holds 1 release." in written["not_judged"], "signed, it goes out whatever the rules say"
+    second = compare_release(bench, **told, steps=plans[other], policy="safe-setting")
+    assert second["answer"]["state"] == "fail", "the release that went out is found below the register"
+    assert "laid beside 'first-out.csv'" in second["line"]
+
+
 ROWS_OF_TABLE = (
     [("n", "y")] * 94 + [("n", "o")] * 110 + [("s", "y")] * 95 + [("s", "o")] * 2 + [("m", "o")] * 60
 )
@@ -169,6 +236,41 @@ def test_a_register_knows_the_tables_that_went_out_without_their_files(tmp_path)
     assert json.loads(rounded.stdout)["not_held_against"] == ["first.csv"]
 
 
+def test_a_synthetic_table_is_not_combined_with_a_suppressed_one_and_is_entered(tmp_path):
+    TABLE.write_csv(tmp_path / "people.csv")
+    register = ("--register", tmp_path / "people.register.jsonl")
+    plain = ("-t", "region*age", "--overwrite")
+    synthesize = ("table", "synthesize", tmp_path / "people.csv", *plain, "--alpha", "0.5", "--seed", 1)
+    assert NOBODY_KNOWS in run(*synthesize, "--out", tmp_path / "drawn.csv").output
+    protect = ("table", "protect", tmp_path / "people.csv", *plain, "-r", "threshold=3")
+    assert run(*protect, "--out", tmp_path / "first.csv", *register).exit_code == 0
+    second = run(*synthesize, "--out", tmp_path / "second.csv", *register)
+    assert second.exit_code == 4, second.output
+    assert "Not held against this table, which a person has to do: 'first.csv'" in " ".join(
+        second.output.split()
+    )
+    assert [line["file"] for line in Register.load(register[1]).releases] == ["first.csv", "second.csv"]
+    third = run(*protect, "--out", tmp_path / "third.csv")
+    assert third.exit_code == 4, "a synthetic table went out meanwhile"
+
+
+def test_the_page_holds_a_table_against_those_that_went_out(tmp_path):
+    pytest.importorskip("nicegui", reason="the extra 'app' (NiceGUI) is not installed")
+    from discreet.app.work.bench import Bench
+    from discreet.app.work.tabulating import protect_table
+
+    rows = TABLE.with_columns(sex=pl.Series(["f", "m", "m"] * 144)[: TABLE.height])
+    rows.write_csv(tmp_path / "people.csv")
+    Register(tmp_path / "people.register.jsonl", read(tmp_path / "people.csv", roles={}))
+    told = {"source": {"place": str(tmp_path / "people.csv")}, "roles": {}, "measure": "", "hierarchies": {}}
+    told |= {"rule": "threshold", "numbers": [3], "signed": {"decision": "release", "name": "A"}}
+    first = protect_table(Bench(), **told, table="region*age", out=str(tmp_path / "first.csv"))
+    assert first["safe"]
+    second = protect_table(Bench(), **told, table="age*region*sex", out=str(tmp_path / "second.csv"))
+    assert "Together with 'first.csv'" in " ".join(second["audit"])
+    assert len(Register.load(tmp_path / "people.register.jsonl").releases) == 1 + second["safe"]
+
+
 @pytest.fixture
 def staff():
     rng = np.random.default_rng(0)
@@ -233,6 +335,54 @@ def test_the_same_statistic_of_all_but_three_is_refused_in_a_later_session(staff
     )
     assert any("in the register by fewer than 10 people" in reason for reason in found.reasons)
     assert found.status == "fail"
+
+
+@pytest.fixture
+def loads():
+    rng = np.random.default_rng(0)
+    meters, times = 90, 120
+    return pl.DataFrame(
+        {
+            "meter": np.repeat(np.arange(meters), times),
+            "time": np.tile(np.arange(times), meters),
+            "district": np.repeat(rng.choice(list("abc"), meters), times),
+            "load": rng.lognormal(1, 0.4, meters * times).round(3),
+        }
+    )
+
+
+SERIES = {
+    "one reading": pl.when((pl.col("meter") == 5) & (pl.col("time") == 17)).then(0.0).otherwise("load").alias("load"),
+    "one meter": pl.when(pl.col("meter") == 5).then(0.0).otherwise("load").alias("load"),
+    "one district": pl.when(pl.col("meter") == 5).then(pl.lit("c")).otherwise("district").alias("district"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", SERIES)
+@pytest.mark.parametrize("by", [["time"], ["district", "time"]])
+def test_averaged_series_of_two_sessions_do_not_tell_one_meter(loads, changed, by, tmp_path):
+    if changed == "one district" and by == ["time"]:
+        pytest.skip("who is in which district does not matter to averages of all")
+    place = tmp_path / "loads.register.jsonl"
+    first = outputs.Session(data=Microdata(loads, contributor="meter"), register=place)
+    assert first.summary("load", by, statistics=["mean"]).status == "pass"
+    first.save(tmp_path / "first")
+    later = outputs.Session(
+        data=Microdata(loads.with_columns(SERIES[changed]), contributor="meter"), register=place
+    )
+    assert later.summary("load", by, statistics=["mean"]).status == "fail"
+
+
+def test_a_district_whose_averaged_series_went_out_is_known_again_when_one_meter_left_it(loads, tmp_path):
+    place = tmp_path / "loads.register.jsonl"
+    first = outputs.Session(data=Microdata(loads, contributor="meter"), register=place)
+    first.summary("load", ["district", "time"], statistics=["mean"])
+    first.save(tmp_path / "first")
+    meter = loads.filter(pl.col("district") == "a")["meter"][0]
+    fewer = loads.filter(pl.col("meter") != meter)
+    later = outputs.Session(data=Microdata(fewer, contributor="meter"), register=place)
+    where = {"district": ["a"]}
+    assert later.summary("load", ["district", "time"], statistics=["mean"], where=where).status == "fail"
 
 
 def test_a_correction_that_an_output_does_not_show_is_no_failure(staff, tmp_path):

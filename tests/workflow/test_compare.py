@@ -215,14 +215,14 @@ def test_a_tree_that_finds_no_first_question_is_no_praise():
     assert "'a' and 'b' weakened" in " ".join(found.worst.sentences)
 
 
-def test_copies_are_averaged_and_several_releases_stand_side_by_side():
+def test_of_copies_the_worst_is_shown_and_several_releases_stand_side_by_side():
     copies = [Microdata(people(seed=seed)) for seed in (2, 3)]
     found = compare(data(), {"good": copies, "bad": Microdata(people(seed=4).with_columns(age=pl.lit(30)))})
     assert list(found.releases) == ["good", "bad"]
     assert found.releases["good"].about["copies"] == 2
     rows = {row["release"]: row for row in found.side_by_side}
     assert rows["good"]["margins.max_distance"] < rows["bad"]["margins.max_distance"]
-    assert found["new_rows"].caveats[0].startswith("Means over 2 copies")
+    assert found["new_rows"].caveats[0].startswith("Of 2 copies the worst is shown")
     assert list(found.to_dict()["releases"]) == ["bad"]
     assert found.plot().axes
 

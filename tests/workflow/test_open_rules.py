@@ -17,6 +17,8 @@ from discreet.core.errors import ParameterError
 from discreet.core.results import Measure, Scenario
 from discreet.core.verdicts import Acceptance, Check, Unjudged
 from discreet.policy import MAIN, Policy, Rule
+from discreet.workflow.pairing import pair_of
+from discreet.workflow.policy_judgment import held_against
 
 ATTACKS = Policy(
     "Attacks",
@@ -80,6 +82,18 @@ def test_one_of_three_results_always_comes_out(ends, limit):
     else:
         assert low <= limit * (1 + 1e-9)
         assert high > limit
+
+
+def test_what_an_attack_found_is_said_first_wherever_its_rule_stands_in_the_policy():
+    rules = [Rule("margins", "max_distance", at_most=0.01), Rule("singling_out", "risk", at_most=0.1)]
+    figures = {"risk": 0.4, "risk_at_least": 0.3, "risk_at_most": 0.5, "attacks": 500}
+    found = {
+        "margins": Measure("margins", 0.5, {"max_distance": 0.5}, ""),
+        "singling_out": Measure("singling_out", 0.4, figures, ""),
+    }
+    pair = pair_of(people(1), [people(2)], people(3))
+    judged = held_against(Policy("Both", comparison=rules), {}, pair, measured_pair=Scenario(MAIN, (), found))
+    assert [check.measure for check in judged.failed] == ["singling_out", "margins"]
 
 
 def test_an_open_rule_can_be_accepted_by_a_person_and_is_never_a_clearance():

@@ -139,6 +139,8 @@ def _written(journey: Journey) -> None:
                     f"Download {file['name']}",
                     lambda file=file: ui.download.file(Path(found["folder"]) / file["name"], file["name"]),
                 ).classes("low")
+    if found["not_judged"]:
+        widgets.words(found["not_judged"])
     widgets.words(f"Formal guarantee (differential privacy): {found['guarantee']}", "muted")
 
 

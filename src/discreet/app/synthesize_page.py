@@ -125,6 +125,7 @@ def _made(journey: Journey) -> None:
     for place in found["written"]:
         widgets.status(f"Wrote {place}.")
     compared = found["compared"]
+    widgets.words(compared["before"])
     widgets.cards(compared["cards"])
     widgets.heading("What went wrong first", 3)
     widgets.listed(compared["worst"])

@@ -86,6 +86,8 @@ def inference(
     a forest and by boosted trees. What is guessed as often about people who are not in the file is knowledge about
     people, and no harm that a record does to its owner.
 
+    Also known as: Anonymeter inference; attribute inference attack.
+
     Parameters
     ----------
     original, released

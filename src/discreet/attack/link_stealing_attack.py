@@ -80,6 +80,8 @@ def link_stealing(
     For every target a node joins next to it, and the candidates whose predictions change most are claimed to be its
     neighbors (`node_injection_scores`); ``linkteller``, ``posterior`` and ``attributes`` are attacks without a node.
 
+    Also known as: NILS; node injection link stealing; LinkTeller; LSA2-post; LSA2-attr; link stealing.
+
     Parameters
     ----------
     service

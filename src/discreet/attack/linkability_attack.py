@@ -96,6 +96,8 @@ def linkability(
 ) -> Measure:
     """Can two things that are known about a person be brought together by the release?
 
+    Also known as: Anonymeter linkability.
+
     Parameters
     ----------
     original, released

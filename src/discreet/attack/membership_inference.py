@@ -118,6 +118,8 @@ def membership(
 ) -> Measure:
     """Can somebody tell whether a person's record was used to make the release?
 
+    Also known as: membership inference attack; MIA.
+
     Parameters
     ----------
     original, released

@@ -56,6 +56,8 @@ def model_membership(
 ) -> Measure:
     """Does a trained model give away who was in its training data?
 
+    Also known as: membership inference of models.
+
     Parameters
     ----------
     model

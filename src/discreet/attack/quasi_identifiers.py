@@ -70,6 +70,8 @@ def quasi_identifier_attack(
     logistic regression with a penalty on absolute values, fitted to 70 % of the original and judged by the rest). What
     counts is the improvement, ``(attack - baseline) / (1 - baseline)``.
 
+    Also known as: quasi-identifier attack.
+
     Parameters
     ----------
     original, released

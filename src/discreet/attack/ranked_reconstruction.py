@@ -94,6 +94,8 @@ def reconstruct(
 ) -> Measure:
     """Which records could be behind these published counts, and which of them turn up most often?
 
+    Also known as: confidence-ranked reconstruction; RAP-Rank; RAP.
+
     Parameters
     ----------
     queries

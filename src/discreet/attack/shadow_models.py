@@ -73,6 +73,8 @@ def shadow_membership(
 ) -> Measure:
     """Would the generator give away that a person who stands out was in the file?
 
+    Also known as: shadow models; shadow-model attack.
+
     Parameters
     ----------
     original

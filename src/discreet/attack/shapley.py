@@ -79,6 +79,8 @@ def shapley_values(
 
     The arguments are those of `explain`, which also gives standard errors and the mean score of the references.
 
+    Also known as: SHAP; KernelSHAP; Shapley sampling.
+
     Examples
     --------
     >>> shapley_values(lambda rows: 2 * rows[:, 0] - rows[:, 1], [[3.0, 1.0]], [[1.0, 0.0], [1.0, 2.0]]).tolist()

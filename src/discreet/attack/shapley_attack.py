@@ -55,7 +55,13 @@ LUNDBERG_2017 = (
     chapter="rebuilt",
     place=1,
     work="whole-file",
-    references=(LUO_2022, LUNDBERG_2017),
+    references=(
+        LUO_2022,
+        LUNDBERG_2017,
+        "Toma, R. and Kikuchi, H. (2024). Combinations of AI models and XAI metrics vulnerable to record "
+        "reconstruction risk. Privacy in Statistical Databases, Lecture Notes in Computer Science 14915. "
+        "doi:10.1007/978-3-031-69651-0",
+    ),
     figures={
         **RISK_FIGURES,
         "attack_rate": Figure("Values found from the explanation", unit="share", better="lower"),
@@ -98,6 +104,8 @@ def shapley_reconstruction(
     seed: int | None = None,
 ) -> Measure:
     """How much of a person's record can be rebuilt from the explanation of a prediction?
+
+    Also known as: Shapley record reconstruction; SHAP inversion; Luo et al. attack; explanation inversion.
 
     Parameters
     ----------

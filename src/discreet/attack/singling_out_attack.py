@@ -111,6 +111,8 @@ def singling_out(
     there, too, that person is singled out. Descriptions that fit one person of any file of that size by chance are
     taken out by the holdout.
 
+    Also known as: Anonymeter singling out.
+
     Parameters
     ----------
     original, released

@@ -60,6 +60,8 @@ def model_structure(
 ) -> Measure:
     """What does a trained model hold of the people it was trained on?
 
+    Also known as: structural attack; SACRO-ML; safemodel.
+
     Parameters
     ----------
     model

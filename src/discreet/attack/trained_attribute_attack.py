@@ -85,6 +85,8 @@ def attribute_attack(
     records, and guesses it for real people who are in neither (the targets). The scores are held against two blind
     guesses: always the commonest answer, and answers drawn by their frequency.
 
+    Also known as: attribute inference by a trained model.
+
     Parameters
     ----------
     original, released

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import end_by, say, say_commands
-from discreet.cli.register import History, Previous, RegisterFile
+from discreet.cli.register import Previous, RegisterFile, history_of
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -94,6 +93,7 @@ def compare(
     show_values: options.ShowValues = False,
 ) -> None:
     """Hold a release against its original: what it costs, what it gives away, what went wrong first."""
+    from discreet.policy import Policy
     from discreet.workflow.comparison import compare as compare_files
 
     if json and check:
@@ -102,15 +102,14 @@ def compare(
     options.check_picture(plot)
     options.check_targets(("--html", html, True), ("--plot", plot, True))
     original = source.read()
-    synthetic = copies or holdout is not None or _attacked(policy)
-    history = History.of(source, original, register, previous, released=released, synthetic=synthetic)
     files = _releases(source, released, copies=copies)
-    accepted = options.acceptances(accept, because, by)
+    rules = policy or ("public-use-file" if check else None)
+    synthetic = copies or holdout is not None or (rules is not None and Policy.load(rules).is_for_nobodies)
     found = compare_files(
         original,
         files,
         holdout=source.read_other(holdout) if holdout else None,
-        policy=policy or ("public-use-file" if check else None),
+        policy=rules,
         columns=options.columns(columns),
         categorical=options.columns(categorical) or (),
         models=_models(model),
@@ -123,21 +122,14 @@ def compare(
         seed=seed,
         progress=not json,
         show_values=show_values,
-        accept=accepted,
+        accept=options.acceptances(accept, because, by),
+        register=history_of(source, original, register, previous, released=released, synthetic=synthetic),
     )
-    if not copies:
-        judged = {
-            name: replace(one, verdict=history.judged(one.verdict, files[name], policy, accepted))
-            for name, one in found.releases.items()
-        }
-        found = replace(found, releases=judged)
-    for file in released if copies or len(released) == 1 else ():
-        history.enter("synthetic" if synthetic else "microdata", source.read_other(file), file, found.verdict)
     if plot:
         options.write_picture(found.plot(), plot)
     written = found.to_html(html) if html else None
     if json:
-        options.print_json({**found.to_dict(), **history.document()}, show_values=show_values)
+        options.print_json({**found.to_dict(), "register": found.about["before"]}, show_values=show_values)
     elif not options.printed(found, json=False, check=check, show_values=show_values):
         from discreet.cli.terminal import show_comparison
 
@@ -145,20 +137,10 @@ def compare(
         for path in (written, plot):
             if path:
                 say(f"Written: {path}")
-        history.say(None, told=True)
     verdicts = [release.verdict for release in found.releases.values() if release.verdict]
     if not json and not check:
         say_commands(verdicts, source, ORIGINAL=source.file, RELEASE=released[0], POLICY=policy)
     end_by(verdicts)
-
-
-def _attacked(policy: str | None) -> bool:
-    """Whether attacks decide the policy: it is for synthetic files, whose records are nobody's."""
-    from discreet.core.cards import card_of
-    from discreet.policy import Policy
-
-    cards = [card_of(rule.measure) for rule in Policy.load(policy).comparison] if policy else []
-    return any(card is not None and card.chapter == "attackers" for card in cards)
 
 
 def _releases(source: Source, files: list[str], *, copies: bool) -> dict[str, Any]:

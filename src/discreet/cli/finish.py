@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import end_by, say, say_commands
-from discreet.cli.register import History, Previous, RegisterFile
+from discreet.cli.register import Previous, RegisterFile, history_of, say_history
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError
 
@@ -87,7 +86,7 @@ def finish(
             "--remove-uniques and --policy compare with the original. Name it with --original FILE."
         )
     made, real = _files(source, original)
-    history = History.of(replace(source, file=original or ""), real, register, previous, synthetic=True)
+    history = history_of(source, real, register, previous, synthetic=True)
     release = finished(
         made,
         real,
@@ -105,10 +104,11 @@ def finish(
     )
     verdict = None
     if policy is not None:
+        from discreet.register import History
         from discreet.workflow.policy_judgment import judge
 
         accepted = options.acceptances(accept, because, by)
-        verdict = judge(release.data, policy, real, accept=accepted, seed=seed)
+        verdict = judge(release.data, policy, real, accept=accepted, register=History(), seed=seed)
     write(release.data, out, overwrite=overwrite, **writing)
     told = {"steps": [step.treatment for step in release.log]}
     history.enter("synthetic", release.data, out, verdict, parameters=told)
@@ -125,7 +125,7 @@ def finish(
         _show(release, out)
         if verdict is not None:
             say(verdict.line)
-        history.say(verdict, told=True)
+        say_history(history)
         if verdict is not None:
             say_commands([verdict], source, ORIGINAL=original, RELEASE=out, POLICY=policy)
     if verdict is not None:

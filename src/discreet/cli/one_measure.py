@@ -31,8 +31,21 @@ def measure_called(room: str, name: str, *, what: str) -> Card:
     plain = name.removeprefix(f"{room}.").replace("-", "_")
     known = {card.name: card for card in all_cards(room) if "original" in card.takes.files}
     if plain not in known:
-        raise ParameterError(unknown_name(plain, known, what=what))
+        raise ParameterError(_elsewhere(room, name) or unknown_name(plain, known, what=what))
     return known[plain]
+
+
+def _elsewhere(room: str, name: str) -> str:
+    """Say where to find what is published under a name; nothing where nobody publishes anything under it."""
+    from discreet.core.index import entries
+
+    found = [entry for entry in entries().values() if entry.offered and entry.called(name) in (0, 1)]
+    for entry in sorted(found, key=lambda entry: (entry.room != room, entry.called(name))):
+        home, _, measure = entry.name.partition(".")
+        if entry.kind == "measure" and measure != name.replace("-", "_"):
+            return f"'{name}' is answered by {measure}: discreet {home} {measure} FILE."
+        return f"'{name}' is not asked of a file here: discreet.{entry.name} in Python (discreet methods {name})."
+    return ""
 
 
 def answer(name: str, card: Card, request: Request) -> Measure:

@@ -115,7 +115,7 @@ def say_commands(verdicts: Iterable[Verdict | None], source: Source, **known: st
         word
         for name, value in {**source.roles, **source.reading}.items()
         for one in _each(name, value)
-        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", shlex.quote(one))
+        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", *([shlex.quote(one)] if one else []))
     ]
     for command in dict.fromkeys(line for one in verdicts if one is not None for line in one.commands):
         words = [
@@ -124,10 +124,12 @@ def say_commands(verdicts: Iterable[Verdict | None], source: Source, **known: st
         say(f"To judge it: {' '.join([*words, *options])}")
 
 
-def _each(name: str, value: str | Sequence[str] | None) -> list[str]:
-    """Give the values of an option as they are typed: columns in one list, tokens one by one."""
+def _each(name: str, value: str | Sequence[str] | bool | None) -> list[str]:
+    """Give the values of an option as they are typed: columns in one list, tokens one by one, of a flag none."""
     if not value:
         return []
+    if value is True:
+        return [""]
     if isinstance(value, str):
         return [value]
     return list(value) if name in ("missing", "dates") else [",".join(value)]

@@ -10,7 +10,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import end_by, say, say_commands
-from discreet.cli.register import History, Previous, RegisterFile
+from discreet.cli.register import Previous, RegisterFile, history_of, say_history
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
 from discreet.core.errors import ParameterError
@@ -129,7 +129,7 @@ def protect(
             end_by([False])
         steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
     paid = None if ledger is None else opened_ledger(ledger, source.file)
-    history = History.of(source, data, register, previous)
+    history = history_of(source, data, register, previous)
     accepted = options.acceptances(accept, because, by)
     report = None
     if html or policy:
@@ -143,10 +143,13 @@ def protect(
             ledger=paid,
             record_key=options.columns(record_key),
             accept=accepted,
+            register=history,
             seed=seed,
         )
-        release = report.release
+        release, verdict = report.release, report.verdict
     else:
+        from discreet.workflow.earlier_releases import with_history
+
         release = steps.apply(
             data,
             ledger=paid,
@@ -154,26 +157,21 @@ def protect(
             seed=seed,
             progress=not json,
         )
+        verdict = with_history(None, history, release.data, accept=accepted)
     if not dry_run:
         refuse_unpaid(release.guarantee, ledger, source.file)
-    before = None if report is None else report.verdict
-    verdict = history.judged(before, release.data, policy, accepted)
-    if report is not None:
-        report = report.judged_as(verdict)
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)
     if parts is not None and not dry_run:
         _write_parts(release, parts, resume=resume, progress=not json)
+    place = None if dry_run else out or str(parts)
+    if report is None and place is not None:
+        history.enter_made(release, place, verdict)
     if report is not None:
-        report = report if written is None else report.of_file(written)
+        report = report if place is None else report.of_file(place).entered(place)
         if html:
             report.to_html(html)
-    if not dry_run:
-        told = {"steps": [{"treatment": s.treatment, **s.to_dict()["parameters"]} for s in release.log]}
-        history.enter(
-            "microdata", release.data, out or (str(parts) if parts else None), verdict, parameters=told
-        )
     for path, internal in ((log, False), (internal_log, True)):
         if path is not None:
             _write_json(release.to_dict(internal=internal), path, overwrite=overwrite, private=internal)
@@ -182,9 +180,9 @@ def protect(
             {**(report or release).to_dict(), **history.document(verdict)}, show_values=show_values
         )
     else:
-        _show(release, written or (None if dry_run or parts is None else str(parts)), report, html)
-    if not json:
-        history.say(verdict, told=report is not None)
+        _show(release, place, report, html)
+        if report is None:
+            say_history(history, verdict)
     if verdict is not None:
         if not json:
             say_commands([verdict], source, ORIGINAL=source.file, RELEASE=out, POLICY=policy)

@@ -39,6 +39,7 @@ _ROLE_HELP = {
     "psu": (None, "Primary sampling unit column."),
 }
 _ROLES, _READING = "The roles of the columns", "How to read the file"
+_FLAGS = ("only_missing",)
 _REPEATED = ("missing_token", "dates")
 _MANY = ("keys", "sensitive", "identifiers", "strata", "location")
 _READING_HELP = {
@@ -46,7 +47,8 @@ _READING_HELP = {
     "separator": "Column separator of a text file.",
     "decimal": "Decimal mark of a text file.",
     "encoding": "Encoding of a text file.",
-    "missing_token": "Text that marks a missing value; may be repeated.",
+    "missing_token": "Text that marks a missing value, beside the usual ones (NA, NULL, ?); may be repeated.",
+    "only_missing": "Nothing but --missing-token and the empty field marks a missing value.",
     "dates": "How dates are written: dmy, mdy or ymd where it is in doubt, COLUMN=FORMAT, or text; may be repeated.",
     "sheet": "Sheet of an Excel file.",
 }
@@ -145,7 +147,7 @@ def _role_options() -> dict[str, Any]:
 def _reading_options() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, words in _READING_HELP.items():
-        kind: Any = list[str] | None if name in _REPEATED else str | None
+        kind: Any = list[str] if name in _REPEATED else bool if name in _FLAGS else str
         option = typer.Option(f"--{name.replace('_', '-')}", help=words, rich_help_panel=_READING)
-        found[name] = Annotated[kind, option]
+        found[name] = Annotated[kind | None, option]
     return found

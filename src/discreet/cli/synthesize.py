@@ -11,7 +11,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import end_by, say, say_commands
-from discreet.cli.register import History, RegisterFile
+from discreet.cli.register import RegisterFile, history_of, say_history
 from discreet.cli.source import Source, takes_source
 from discreet.cli.synthesized_files import (
     judged_synthesis,
@@ -261,7 +261,7 @@ def synthesize(
         files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
     _refuse_empty(files if parts is None and judged is None else [])
-    history = History.of(source, data, register, synthetic=True)
+    history = history_of(source, data, register, synthetic=True)
     # Only now, when nothing can be refused any more.
     if chosen is not None and save_plan is not None:
         _save(chosen, save_plan, overwrite=overwrite)
@@ -287,7 +287,7 @@ def synthesize(
         # Beside a guarantee nothing is said that was counted in the original.
         compared = data is not None and judged is None and fitted.guarantee is None
         _show(summary, lookalikes_said(data, files) if data is not None and compared else None)
-        history.say(None, told=True)
+        say_history(history)
         for line in [] if judged is None else [*judged.lines, *([not_attacked] if not_attacked else [])]:
             say(line)
         if judged is not None:

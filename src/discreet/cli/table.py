@@ -11,7 +11,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.budget import LedgerFile, opened_ledger, refuse_unpaid
 from discreet.cli.printing import LEFT_TO_JUDGE, say
-from discreet.cli.register import History, Previous, RegisterFile
+from discreet.cli.register import Previous, RegisterFile, history_of, say_history
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import ParameterError, unknown_name
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from discreet.dp import Ledger
-    from discreet.microdata import Microdata
+    from discreet.register import History
     from discreet.tables import ProtectedTable, SuppressionResult, Table
-    from discreet.tables.earlier_tables import EarlierTable
+    from discreet.tables.earlier_tables import EarlierTable, TableRequest
 
 DISCLOSES = 3
 LAWS = {
@@ -127,22 +127,21 @@ def protect_table(
 
     Exit code 4 where an earlier table could not be held against it.
     """
+    from discreet.tables.earlier_tables import earlier_tables
+
     _check_targets(source, out, html, overwrite=overwrite)
     writing = options.writing(None, out, guard=guard_formulas)
     data = source.read()
-    told: dict[str, Any] = {
-        "measure": measure, "count": count, "hierarchy": hierarchy, "cells": cells, "largest": largest, "zeros": zeros,
-        "total": total,
-    }  # fmt: skip
-    built = _built(data, formula, **told)
+    asked = _request(formula, measure, count, hierarchy, cells, largest, zeros, total)
+    built = asked.built(data)
     paid = None if ledger is None else opened_ledger(ledger, source.file)
-    history = History.of(source, data, register, previous, synthetic=True)
-    earlier, left = _earlier_tables(history, source, data, told, method)
+    history = history_of(source, data, register, previous, synthetic=True)
+    earlier, left = earlier_tables(history, data, asked, method)
     result = _protected(built, method, rule, options.settings(setting), paid, seed, earlier)
     refuse_unpaid(getattr(result, "guarantee", None), ledger, source.file)
     _finish(
         result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values, history=history, left=left,
-        told={"formula": formula, **told, "method": method, "rules": list(rule or ())},
+        told={**asked.to_dict(), "method": method, "rules": list(rule or ())},
     )  # fmt: skip
 
 
@@ -185,7 +184,8 @@ def audit_table(
     from discreet.tables import audit, primary
 
     built = primary(
-        _built(source.read(), formula, measure, count, hierarchy, cells, largest, zeros, total), *_rules(rule)
+        _request(formula, measure, count, hierarchy, cells, largest, zeros, total).built(source.read()),
+        *_rules(rule),
     )
     left_out = _left_out(built, source, suppressed)
     found = audit(built, left_out, intervals=intervals, differences=differences, max_cells=max_cells)
@@ -222,6 +222,8 @@ def synthesize_table(
     out: Out = None,
     html: Html = None,
     ledger: LedgerFile = None,
+    register: RegisterFile = None,
+    previous: Previous = None,
     seed: Seed = None,
     show_values: ShowValues = False,
     guard_formulas: options.GuardFormulas = False,
@@ -230,25 +232,33 @@ def synthesize_table(
 ) -> None:
     """Draw a synthetic table of counts, and say what it guarantees."""
     from discreet.tables import TableProtection
+    from discreet.tables.earlier_tables import earlier_tables
 
     if law not in LAWS:
         raise ParameterError(unknown_name(law, LAWS, what="law"))
     _check_targets(source, out, html, overwrite=overwrite)
     writing = options.writing(None, out, guard=guard_formulas)
-    built = _built(source.read(), formula, None, count, hierarchy, cells, None, zeros, total)
+    data = source.read()
+    asked = _request(formula, None, count, hierarchy, cells, None, zeros, total)
+    built = asked.built(data)
     given = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
     chosen = {name: value for name, value in given.items() if value is not None}
     if public:
         chosen["domain"] = "public"
     synthesis = TableProtection.named(LAWS[law], {**chosen, **options.settings(setting)})
     paid = None if ledger is None else opened_ledger(ledger, source.file)
+    history = history_of(source, data, register, previous, synthetic=True)
+    _, left = earlier_tables(history, data, asked, LAWS[law])
     result = synthesis.apply(built, ledger=paid, seed=seed)
     refuse_unpaid(result.guarantee, ledger, source.file)
-    _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
+    _finish(
+        result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values, history=history,
+        # What is differentially private stays so, whatever else is known.
+        left=[] if result.guarantee else left, told={**asked.to_dict(), "method": LAWS[law], "rules": []},
+    )  # fmt: skip
 
 
-def _built(
-    data: Microdata,
+def _request(
     formula: str,
     measure: list[str] | None,
     count: str | None,
@@ -257,24 +267,24 @@ def _built(
     largest: list[str] | None,
     zeros: bool,
     total: str,
-) -> Table:
-    from discreet.tables import Table
+) -> TableRequest:
+    from discreet.tables.earlier_tables import TableRequest
 
-    shared: dict[str, Any] = {
-        "measure": options.columns(measure),
-        "count": count,
-        "hierarchies": _hierarchies(hierarchy),
-        "zeros": "all" if zeros else "observed",
-        "total": total,
-    }
-    if cells:
-        return Table.from_cells(data.frame, formula, largest=options.columns(largest), **shared)
-    if largest:
+    if largest and not cells:
         raise ParameterError("--largest goes with --cells: from records the largest shares are found.")
-    return Table.from_microdata(data, formula, **shared)
+    return TableRequest(
+        formula,
+        measure=options.columns(measure),
+        count=count,
+        hierarchies=_hierarchies(hierarchy),
+        cells=cells,
+        largest=options.columns(largest),
+        zeros=zeros,
+        total=total,
+    )
 
 
-def _hierarchies(given: list[str] | None) -> dict[str, Any]:
+def _hierarchies(given: list[str] | None) -> dict[str, list[Any]]:
     """Read ``column=file`` and ``column=coarser,coarsest``; several of one column are overlapping hierarchies."""
     found: dict[str, list[Any]] = {}
     for item in given or ():
@@ -282,12 +292,10 @@ def _hierarchies(given: list[str] | None) -> dict[str, Any]:
         if not (equals and column.strip() and rest.strip()):
             raise ParameterError(f"--hierarchy is written COLUMN=FILE or COLUMN=columns; '{item}' is not.")
         place = Path(rest.strip())
-        if place.suffix.lower() in (".hrc", ".csv", ".txt"):
-            source: Any = place
-        else:
-            source = tuple(options.columns([rest]) or ())
+        is_file = place.suffix.lower() in (".hrc", ".csv", ".txt")
+        source: Any = str(place) if is_file else options.columns([rest]) or []
         found.setdefault(column.strip(), []).append(source)
-    return {column: sources if len(sources) > 1 else sources[0] for column, sources in found.items()}
+    return found
 
 
 def _rules(given: list[str] | None) -> list[Any]:
@@ -323,50 +331,6 @@ def _rules(given: list[str] | None) -> list[Any]:
     return found
 
 
-def _earlier_tables(
-    history: History, source: Source, data: Microdata, told: dict[str, Any], method: str
-) -> tuple[list[EarlierTable], list[str]]:
-    """Build what went out anew from the records, and name what cannot be held against the new table."""
-    from discreet import engine
-    from discreet.core.files.journals import digest_of
-    from discreet.tables.earlier_tables import EarlierTable
-
-    found, left = [], []
-    held = history.register
-    lines = {} if held is None else {line["checksum"]: line for line in held.of_kind("table")}
-    files = {digest_of(Path(one)): one for one in history.given if Path(one).is_file()}
-    for mark in {**lines, **files}:
-        line = lines.get(mark)
-        name = Path(files[mark]).name if mark in files else str(line and line["file"])
-        made = dict(line["parameters"]) if line is not None else {}
-        comparable = line is None or (
-            made["method"] == "suppression" and held is not None and line["version"] == held.version
-        )
-        if not comparable or method != "suppression":
-            left.append(name)
-            continue
-        of_file = engine.collect(source.read_other(files[mark])) if line is None else None
-        formula = made["formula"] if of_file is None else _formula_of(of_file, data, told)
-        own = {key: value for key, value in made.items() if key not in ("formula", "method", "rules")}
-        table = _built(data, formula, **{**told, **own, "measure": told["measure"], "count": told["count"]})
-        if of_file is None and line is not None:
-            found.append(EarlierTable.of_marks(table, line["suppressed"], name))
-        else:
-            found.append(EarlierTable.of(table, of_file, name))
-    return found, left
-
-
-def _formula_of(published: pl.DataFrame, data: Microdata, told: dict[str, Any]) -> str:
-    """Which table a published file is: the columns of the records before its figures."""
-    sums = {*(options.columns(told["measure"]) or ()), told["count"], "count", "weighted", "status"}
-    names = [name for name in published.columns if name in data.columns and name not in sums]
-    if not names:
-        raise ParameterError(
-            "A file under --previous has none of the columns of the data, so that it is no table."
-        )
-    return "*".join(f"`{name}`" for name in names)
-
-
 def _protected(
     built: Table,
     method: str,
@@ -384,7 +348,7 @@ def _protected(
         if ledger is not None:
             raise ParameterError("--ledger takes protections with a guarantee, and suppression has none.")
         plan, flagged = made_from(Suppression, method, settings), primary(built, *_rules(rule))
-        return suppressed_beside(plan, flagged, earlier) if earlier else plan.apply(flagged)
+        return suppressed_beside(plan, flagged, earlier)
     if method not in TableProtection.known:
         raise ParameterError(
             unknown_name(method, ["suppression", *TableProtection.known], what="protection of tables")
@@ -430,12 +394,14 @@ def _finish(
     told: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the table and the report, say what was done, and end with 3 where the audit found something."""
+    from discreet.tables.earlier_tables import enter_table, not_held
+
     audit = getattr(result, "audit", None)
     if out is not None:
         _write(result.published, out, overwrite=overwrite, **writing)
         if history is not None and (audit is None or audit.safe):
-            _enter(history, result, out, told or {})
-    not_held = [f"Not held against this table, which a person has to do: '{name}'." for name in left]
+            enter_table(history, result, out, told or {})
+    left_lines = [not_held(name) for name in left]
     if html is not None:
         from discreet.report.table_report import write_table_report
 
@@ -456,31 +422,13 @@ def _finish(
         if html:
             say(f"Report: {html}")
         if history is not None:
-            history.say(None, told=True)
-        for line in not_held:
+            say_history(history)
+        for line in left_lines:
             say(line)
     if audit is not None and not audit.safe:
         raise typer.Exit(DISCLOSES)
     if left:
         raise typer.Exit(LEFT_TO_JUDGE)
-
-
-def _enter(
-    history: History, result: ProtectedTable | SuppressionResult, out: str, told: Mapping[str, Any]
-) -> None:
-    """Enter which cells went out, by the marks of those that did not."""
-    from discreet.tables.earlier_tables import cell_marks
-
-    suppressed = getattr(result, "suppressed", None)
-    history.enter(
-        "table",
-        None,
-        out,
-        columns=result.table.dimensions,
-        records=int(result.table.inner["count"].sum()),
-        parameters=told,
-        suppressed=[] if suppressed is None else cell_marks(result.table, suppressed),
-    )
 
 
 def _check_targets(source: Source, out: str | None, html: Path | None, *, overwrite: bool) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from discreet.core import index
 from discreet.core.parameters import checked, fault, function_hints
-from discreet.core.requests import Request, Takes, ask, takes_of
+from discreet.core.requests import Request, Takes, ask_each, takes_of, worst_of
 
 if TYPE_CHECKING:
     from discreet.core.charts import Pictures
@@ -345,8 +345,26 @@ class Card:
         return self.function.__name__ != self.name
 
     def ask(self, request: Request) -> Measure:
-        """Ask the measure: every door does so here."""
-        return ask(self.function, request)
+        """Ask the measure: every door does so here. Of several copies it is asked one by one, the worst is shown."""
+        return worst_of(ask_each(self.function, request), self.badness)
+
+    def badness(self, found: Measure) -> tuple[float, float]:
+        """Order answers by their headline and what rules are made on, and then by all shares of which less is better.
+
+        A headline that is a little larger must not hide what another reading or copy gives away.
+        """
+        shares: dict[str, float] = {}
+        for name, figure in self.figures.items():
+            number = found.figures.get(name)
+            if figure.unit and figure.better != "higher" and isinstance(number, int | float):
+                shares[name] = number / figure.most
+        ruled = sum(share for name, share in shares.items() if "rule" in self.figures[name].words)
+        head = self.figures.get("value")
+        most = head.most if head is not None and head.unit else 1.0
+        value = float(found.value) / most if isinstance(found.value, int | float) else 0.0
+        return (-value if head is not None and head.better == "higher" else value) + ruled, sum(
+            shares.values()
+        )
 
     def fits(self, name: str, value: Any) -> bool:
         """Whether a setting may have this value; of one that the measure does not have nothing is said here."""

@@ -6,6 +6,7 @@ compiled functions call needs none to Python either.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,18 +36,21 @@ class Watch(Listener):  # type: ignore[misc]
     """Add up the seconds that this process spends on compiling our loops, and say so once when they are many.
 
     The compiler does one thing at a time, and reports the beginning and the end of every function, those that others
-    call within those; what is read from disk is no compiling.
+    call within those; what is read from disk is no compiling. Meanwhile no garbage is collected: the compiler makes
+    hundreds of thousands of objects that live until it is done, and looking through them takes a tenth of its time.
     """
 
     def __init__(self) -> None:
         self.depth, self.spent, self.begun, self.said = 0, 0.0, 0.0, False
+        self.collects = True
 
     def on_start(self, event: Event) -> None:
         """A function begins, ours or one that ours call."""
         if self.depth == 0:
             if not event.data["dispatcher"].py_func.__module__.startswith("discreet."):
                 return
-            self.begun = time.monotonic()
+            self.begun, self.collects = time.monotonic(), gc.isenabled()
+            gc.disable()
         self.depth += 1
         self._look_at_the_clock()
 
@@ -58,6 +62,8 @@ class Watch(Listener):  # type: ignore[misc]
         self.depth -= 1
         if self.depth == 0:
             self.spent += time.monotonic() - self.begun
+            if self.collects:
+                gc.enable()
 
     def _look_at_the_clock(self) -> None:
         if not self.said and self.spent + time.monotonic() - self.begun >= PATIENCE:

@@ -18,7 +18,9 @@ import ast
 import importlib
 import json
 import pkgutil
+import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -52,7 +54,9 @@ class Entry:
     title
         The name as a reader would write it.
     also_known_as
-        Names under which others publish it.
+        Names under which others publish it, from its docstring.
+    figures
+        The figures of a measure.
     module
         Where it is defined.
     kind
@@ -71,6 +75,7 @@ class Entry:
     references: tuple[str, ...] = ()
     title: str = ""
     also_known_as: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
     module: str = ""
     kind: Kind = "other"
     asked: tuple[str, ...] = ()
@@ -80,8 +85,52 @@ class Entry:
         """Return what a reader of a list needs, ready for JSON."""
         return {name: value for name, value in asdict(self).items() if name in _SHOWN}
 
+    def called(self, wanted: str) -> int | None:
+        """Say how well it answers to a name: 0 for its own or a published one, more for less; None where it does not.
 
-_SHOWN = ("room", "about", "name", "question", "work", "references")
+        Case, spaces and hyphens do not matter. Several words must all be met.
+
+        Examples
+        --------
+        >>> entries()["risk.k_anonymity"].called("K-Anonymity"), entries()["risk.k_anonymity"].called("giraffe")
+        (0, None)
+        """
+        own = (self.name, self.name.rpartition(".")[2], self.title, *self.also_known_as)
+        ranks = (own, self.figures, (*own, *self.figures), (self.question, *self.references))
+        name = _letters(wanted)
+        for rank, names in enumerate(ranks[:2]):
+            if name in map(_letters, names):
+                return rank
+        words = _words(wanted)
+        for rank, names in enumerate(ranks[2:], 2):
+            if words and any(_within(words, _words(text)) for text in names):
+                return rank
+        if len(name) > 2 and any(name in _letters(text) for text in own):
+            return 4
+        everything = _words(" ".join([*own, *self.figures, self.question, *self.references]))
+        return 5 if words and all(_begins_one(word, everything) for word in words) else None
+
+
+_SHOWN = ("room", "about", "name", "question", "work", "references", "also_known_as")
+
+
+def _letters(text: str) -> str:
+    """Fold a name to its letters and digits."""
+    plain = unicodedata.normalize("NFKD", text.replace("ß", "ss")).lower()
+    return "".join(sign for sign in plain if sign.isalnum())
+
+
+def _words(text: str) -> list[str]:
+    return [_letters(word) for word in re.split(r"[\s_.,;:()\-/]+", text) if _letters(word)]
+
+
+def _begins_one(word: str, others: list[str]) -> bool:
+    return len(word) > 3 and any(other.startswith(word) for other in others)
+
+
+def _within(words: list[str], others: list[str]) -> bool:
+    """Whether the words stand one after the other among the others."""
+    return any(others[at : at + len(words)] == words for at in range(len(others) - len(words) + 1))
 
 
 @cache

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
-
 from discreet.core.errors import DiscreetError, ParameterError, unknown_name
 from discreet.core.parameters import check, function_hints
 
@@ -119,11 +117,6 @@ class Request:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def ask(measure: Callable[..., Measure], request: Request) -> Measure:
-    """Ask a measure; one that takes one copy of a release at a time is asked about each, and averaged."""
-    return mean_of(ask_each(measure, request))
-
-
 def ask_each(measure: Callable[..., Measure], request: Request) -> list[Measure]:
     """Ask a measure; one that takes one copy of a release at a time gives an answer about each."""
     takes = takes_of(measure)
@@ -174,27 +167,28 @@ def answer_of(
         return str(error)
 
 
-def mean_of(measures: Sequence[Measure]) -> Measure:
-    """Average a measure over copies, where it does not do so by itself; sentence and tables are those of the first."""
-    first = measures[0]
+def worst_of(measures: Sequence[Measure], badness: Callable[[Measure], Any]) -> Measure:
+    """Give of the answers about several copies that about the worst, and say which copy it is.
+
+    A mean would let one copy that is the original hide among others.
+    """
     if len(measures) == 1:
-        return first
-
-    def mean(values: Sequence[Any]) -> Any:
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        return float(np.mean(numbers)) if len(numbers) == len(values) else values[0]
-
+        return measures[0]
+    place = max(range(len(measures)), key=lambda one: badness(measures[one]))
+    found, many = measures[place], len(measures)
+    told = {**found.parameters, "copies": many, "copy": place + 1}
     return replace(
-        first,
-        value=mean([measure.value for measure in measures]),
-        figures={name: mean([measure.figures.get(name) for measure in measures]) for name in first.figures},
-        meaning=f"In the first of {len(measures)} copies: {first.meaning}",
-        parameters={**first.parameters, "copies": len(measures)},
-        caveats=[
-            f"Means over {len(measures)} copies; the sentence, the pictures and the tables are of the first.",
-            *first.caveats,
-        ],
+        found,
+        meaning=f"{in_which_copy(replace(found, parameters=told))}{found.meaning}",
+        parameters=told,
+        caveats=[f"Of {many} copies the worst is shown, copy {place + 1}.", *found.caveats],
     )
+
+
+def in_which_copy(found: Measure) -> str:
+    """Start a sentence about the worst of several copies; nothing where there is one."""
+    told = found.parameters
+    return f"In copy {told['copy']}, the worst of {told['copies']}: " if "copy" in told else ""
 
 
 def check_settings(

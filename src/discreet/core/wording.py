@@ -91,6 +91,11 @@ def columns_not_judged(names: Sequence[str], most: int = 12) -> str:
     )
 
 
+def not_judged_of(about: Mapping[str, Any]) -> str:
+    """Say which columns nobody has asked about, and what is known of earlier releases."""
+    return "\n".join(filter(None, [columns_not_judged(about.get("without_role") or ()), about.get("before")]))
+
+
 def type_name(dtype: Any) -> str:
     """Name the type of a column without what its values may be: the levels of a category are data.
 

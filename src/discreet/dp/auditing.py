@@ -76,6 +76,8 @@ def audit(
 ) -> Measure:
     """Is there evidence that a mechanism does not keep its epsilon?
 
+    Also known as: audit of differential privacy; DP audit.
+
     Parameters
     ----------
     draw

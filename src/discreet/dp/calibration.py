@@ -145,6 +145,8 @@ def zcdp_from(epsilon: float, delta: float) -> float:
 def epsilon_from_zcdp(rho: Annotated[float, AtLeast(0)], delta: float, *, tight: bool = True) -> float:
     """The epsilon that rho promises together with delta.
 
+    Also known as: zCDP; zero-concentrated differential privacy; Bun-Steinke.
+
     Parameters
     ----------
     rho
@@ -335,6 +337,8 @@ def subsampled_gaussian_epsilon(
     besides: float = 0.0,
 ) -> float:
     """The epsilon of so many subsampled Gaussian steps together, against adding or removing one record.
+
+    Also known as: moments accountant; RDP accountant; Renyi differential privacy.
 
     Parameters
     ----------

@@ -47,6 +47,8 @@ _SEEN: dict[str, int] = {}
 class Ledger:
     """The privacy budget of one data source.
 
+    Also known as: privacy accountant; odometer; budget.
+
     Parameters
     ----------
     epsilon, delta

@@ -94,6 +94,8 @@ def laplace(
 ) -> Noisy:
     """Which number may be published instead of this answer, under epsilon?
 
+    Also known as: Laplace mechanism.
+
     Parameters
     ----------
     value
@@ -167,6 +169,8 @@ def gaussian(
     The noise is discrete Gaussian. For one number its own exact curve is held against delta; for an array the proof
     goes by way of rho (zero-concentrated differential privacy), which costs a little more noise.
 
+    Also known as: Gaussian mechanism; analytic Gaussian mechanism.
+
     Parameters
     ----------
     value
@@ -216,6 +220,8 @@ def local_laplace(
     Values are held within the bounds, and each gets Laplace noise for the whole range. Single values are then of little
     use; means of many are.
 
+    Also known as: local differential privacy of numbers.
+
     Parameters
     ----------
     values
@@ -264,6 +270,8 @@ def randomized_response(
 
     The true code is kept with chance ``e^epsilon / (e^epsilon + levels - 1)``; otherwise one of the others is given,
     each with the same chance. The chance is rounded down to 62 binary digits.
+
+    Also known as: randomized response; Warner; k-ary randomized response; local differential privacy.
 
     Parameters
     ----------

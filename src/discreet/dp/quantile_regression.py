@@ -90,6 +90,8 @@ def quantile_regression(
 ) -> Measure:
     """Which line has this share of the records below it, about?
 
+    Also known as: DP-QR; private quantile regression; smoothed check loss; convolution smoothing.
+
     Parameters
     ----------
     data

@@ -44,6 +44,8 @@ SMALLEST_VARIANCE = Fraction(1, 2**20)
 def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
     """Draw whole numbers x with chances proportional to exp(-``epsilon`` times the size of x) (two-sided geometric).
 
+    Also known as: geometric mechanism; two-sided geometric; discrete Laplace.
+
     Parameters
     ----------
     epsilon
@@ -106,6 +108,8 @@ def rounded_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
 def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Integers:
     """Draw whole numbers x with chances proportional to exp(-x² / (2 ``variance``)).
 
+    Also known as: discrete Gaussian; Canonne-Kamath-Steinke.
+
     Parameters
     ----------
     variance
@@ -152,6 +156,8 @@ def poisson(means: Sequence[Fraction], which: Integers, words: Words) -> Integer
     A count is the sum of one draw for every whole unit of its mean and one for the rest, so the work grows with the
     sum of the means. A draw of mean m of at most 1 proposes k with chance 2^-(k+1) and takes it with chance
     (2m)^k / (2 k!), which is at most 1.
+
+    Also known as: Poisson sampler.
 
     Examples
     --------
@@ -422,6 +428,8 @@ def _stops_at_odd(yes: Callable[[], bool], words: Words) -> bool:
 
 def cube_noise(rate: Fraction, size: int, words: Words) -> Integers:
     """Draw ``size`` whole numbers whose largest distance from 0 decides how likely they are together.
+
+    Also known as: K-norm mechanism; l-infinity noise.
 
     Parameters
     ----------

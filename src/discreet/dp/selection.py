@@ -60,6 +60,8 @@ def choose(
 ) -> Chosen:
     """Which of these candidates has (nearly) the best score?
 
+    Also known as: exponential mechanism; permute-and-flip; report noisy max.
+
     Parameters
     ----------
     scores
@@ -138,6 +140,8 @@ class SparseVector:
 
     Answers are asked one after the other, and may depend on what was said before. The whole budget is entered when the
     first is asked for, and pays for ``max_found`` answers above the threshold and any number below it.
+
+    Also known as: AboveThreshold; above threshold; SVT; sparse vector technique.
 
     Parameters
     ----------

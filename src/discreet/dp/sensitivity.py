@@ -218,6 +218,8 @@ def pmse_sensitivity(n: Annotated[int, AtLeast(2)], *, kind: SensitivityKind = "
     a b / (a + b). Moving one original record between two leaves changes GI by two terms of opposite sign, each at most
     n/(n + 1); so does the best of any family of partitions that does not depend on the original.
 
+    Also known as: sensitivity of the pMSE.
+
     Parameters
     ----------
     n

@@ -320,6 +320,8 @@ def noisy_counts_over_sites(
 ) -> NoisyCounts:
     """How many people of all sites are in each group, give or take noise with a guarantee?
 
+    Also known as: distributed noise; secure aggregation with noise.
+
     Parameters
     ----------
     sites

@@ -81,6 +81,8 @@ class CovarianceModel:
 class RAMModel(CovarianceModel):
     """A model of paths: Sigma = F (I-A)^-1 Psi (I-A)^-T F', mu = F (I-A)^-1 M.
 
+    Also known as: RAM; reticular action model; structural equation model.
+
     Parameters
     ----------
     A
@@ -292,6 +294,8 @@ def latent_growth(
     means (``intercept_mean``, ``slope_mean``); the fit reports variances beside them. The covariance entry has no
     bound: one at zero, as in some published code, gives rows that cannot be told from an estimate.
 
+    Also known as: latent growth model; SEM; structural equation model; OpenMx.
+
     Parameters
     ----------
     p
@@ -342,6 +346,8 @@ def factor_model(loadings_pattern: Any, *, correlated: bool = True) -> RAMModel:
 
     Factors have variance 1. Residual variances may become zero or less than their bound (a Heywood case), which is
     flagged.
+
+    Also known as: factor analysis; partitioned covariance model.
 
     Parameters
     ----------

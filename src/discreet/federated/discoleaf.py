@@ -48,6 +48,8 @@ PerColumn = float | Mapping[str, float]
 class Discoleaf:
     """Which readable tree do the sites agree on?
 
+    Also known as: DISCOLEAF; personalized discretization; federated decision trees.
+
     Parameters
     ----------
     target
@@ -82,6 +84,12 @@ class Discoleaf:
         How ranks are found (`ranked_element`).
     max_bins, max_nodes
         Caps.
+
+    References
+    ----------
+    Kwatra, S. and Torra, V. (2024). DISCOLEAF: personalized discretization of continuous attributes for learning
+    with federated decision trees. Privacy in Statistical Databases, Lecture Notes in Computer Science 14915.
+    doi:10.1007/978-3-031-69651-0
     """
 
     target: str

@@ -294,6 +294,8 @@ def likelihood_ratio(full: Fit, reduced: Fit) -> LikelihoodRatio:
     The smaller model must be the larger one with some parameters fixed or set equal: it is checked by their names and
     by what both models imply, so that a test of another parameter than the one that is meant does not go unnoticed.
 
+    Also known as: LRT; likelihood-ratio test.
+
     Examples
     --------
     >>> from discreet.federated.covariance_models import latent_growth

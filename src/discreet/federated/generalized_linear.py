@@ -113,6 +113,8 @@ def regression_over_sites(
     Newton's method: each round adds the number of rows, the likelihood, its gradient and its curvature over sites by
     one secure sum. The result equals that of pooled rows.
 
+    Also known as: federated regression; distributed regression; DataSHIELD glm.
+
     Parameters
     ----------
     sites

@@ -96,6 +96,8 @@ def full_information_likelihood(
 
     It needs the rows in one place, and is here to say what marginal imputation over sites costs.
 
+    Also known as: FIML; full-information maximum likelihood.
+
     Parameters
     ----------
     data

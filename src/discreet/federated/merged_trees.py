@@ -80,6 +80,8 @@ def merge_trees(
 ) -> MergedTree:  # fmt: skip
     """Which one tree predicts what the majority of these trees predicts, for every input?
 
+    Also known as: merged decision trees.
+
     Parameters
     ----------
     trees

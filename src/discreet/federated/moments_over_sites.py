@@ -102,6 +102,8 @@ def pca_from_cov(Sigma: Any, *, correlation: bool = False) -> MomentComponents:
 
     The sign of a component is fixed: its largest loading is positive.
 
+    Also known as: principal components; PCA.
+
     Examples
     --------
     >>> pca_from_cov([[2.0, 0.0], [0.0, 1.0]]).shares.round(3).tolist()

@@ -29,6 +29,8 @@ def freedman_diaconis_bins(
 
     Where the quartiles agree, Sturges' rule takes over: ceil(log2 n) + 1.
 
+    Also known as: Freedman-Diaconis rule.
+
     Examples
     --------
     >>> freedman_diaconis_bins([1, 2, 2, 3, 4, 4, 5, 6, 7, 9, 12, 15])
@@ -130,6 +132,8 @@ def invariant_pram_epsilon(counts: Any, theta: Annotated[float, Share()]) -> flo
 @checked
 def invariant_pram_theta(counts: Any, epsilon: Annotated[float, Above(0)]) -> float:
     """Which strength gives the invariant matrix of these counts this local epsilon?
+
+    Also known as: theta of PRAM.
 
     Examples
     --------

@@ -35,6 +35,8 @@ def ranked_element(
 ) -> Answer:  # fmt: skip
     """Which value has this rank among the values of all parties together?
 
+    Also known as: k-th ranked element; secure median; secure quantile.
+
     Parameters
     ----------
     parties

@@ -77,6 +77,8 @@ def rank_over_sites(
 ) -> RankOverSites:  # fmt: skip
     """Which value has this rank among the values of all sites together?
 
+    Also known as: secure ranking; Mann-Whitney over sites.
+
     Parameters
     ----------
     sites

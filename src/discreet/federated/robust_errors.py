@@ -62,6 +62,8 @@ def robust_standard_errors(
 ) -> dict[str, float]:
     """Which standard errors hold where the data are not normal, or rows have weights?
 
+    Also known as: sandwich estimator; Huber-White.
+
     Parameters
     ----------
     fit

@@ -53,6 +53,8 @@ _NO_MATTER = 2e-6  # rounding of an evaluation that moves no estimate by a thous
 class SecureMLE:
     """The joint normal likelihood over holders who send no rows, and the best parameters of a model.
 
+    Also known as: secure maximum likelihood; secure MLE; non-secure passing.
+
     Parameters
     ----------
     layout

@@ -272,6 +272,8 @@ def secure_sum(
 ) -> Answer:  # fmt: skip
     """What do the private numbers of three or more parties add up to?
 
+    Also known as: secure summation.
+
     Parameters
     ----------
     values

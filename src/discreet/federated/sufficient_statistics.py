@@ -114,6 +114,8 @@ def secure_matrix_product(
 ) -> Answer:  # fmt: skip
     """What is the matrix of cross-products of the columns of two parties?
 
+    Also known as: secure matrix multiplication; Karr null-space product.
+
     Parameters
     ----------
     X1, X2

@@ -16,7 +16,7 @@ import shutil
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ from discreet.io.dialect import (
     wrong_encoding,
 )
 from discreet.io.naming import full_suffix
+from discreet.io.spellings import as_written, spellings_of
 
 _PARSED_BY_SCANNER = ("whole", "number")
 
@@ -57,6 +58,7 @@ def scan_delimited(
     decimal: str | None = None,
     encoding: str | None = None,
     missing: str | Sequence[str] | None = None,
+    only_missing: bool = False,
     text: str | Sequence[str] = (),
     dates: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> tuple[pl.LazyFrame | pl.DataFrame, dict[str, Any]]:
@@ -69,14 +71,23 @@ def scan_delimited(
     separator, decimal, encoding
         Detected from the head of the file unless given.
     missing
-        Fields that count as missing; the empty field always does.
+        Fields that count as missing beside the usual ones (NA, NULL, NaN, ``?``, ``.`` and the empty field).
+    only_missing
+        Whether only they and the empty field do.
     text
         Columns to keep as text though they look like numbers or dates.
     dates
         How dates are written, where it is in doubt: an order (``"dmy"``, ``"mdy"``, ``"ymd"``), formats by column
         (``{"born": "%d/%m/%Y"}`` or ``"born=%d/%m/%Y"``), or ``"text"`` to leave them as texts. Detected unless given.
     """
-    dialect, names = detect(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    dialect, names = detect(
+        path,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        missing=missing,
+        only_missing=only_missing,
+    )
     if not names:
         raise InputError(
             f"The first line of '{path.name}' has no names of columns. Give a file with a header, and its encoding and "
@@ -130,7 +141,11 @@ def _typed_scan(
             typed(place, kind, decimal=dialect.decimal) for place, kind in rest.items()
         )
     frame = frame.with_columns(parsed(pl.col(place), form) for place, form in formats.items())
+    bare = replace(dialect, missing=(), padded=False)
+    kinds_by_name = {called[place]: kind for place, kind in kinds.items()}
+    spelled = spellings_of(_texts(source, bare, places).rename(called), kinds_by_name, dialect.missing)
     about = {
+        **spelled,
         "rows": found["rows"] - blank,
         "blank_lines": blank,
         "dates": {called[place]: form for place, form in formats.items()},
@@ -277,10 +292,11 @@ class Style:
 
     separator: str
     decimal: str = "."
-    missing: str = ""
+    missing: str | None = None
     encoding: str = "utf-8"
     newline: str = "\n"
     dates: Mapping[str, str] = field(default_factory=dict)
+    spelled: Mapping[str, Any] = field(default_factory=dict)
     guards_formulas: bool = False
 
 
@@ -310,10 +326,11 @@ def style_of(path: Path, reading: Mapping[str, Any], given: Mapping[str, Any]) -
     return Style(
         separator=separator,
         decimal=decimal,
-        missing=given.get("missing", ""),
+        missing=given.get("missing"),
         encoding=known_encoding(given.get("encoding") or came.get("encoding", "utf-8")),
         newline=_NEWLINES[newline],
         dates={} if dates == "iso" else dates,
+        spelled=came,
         guards_formulas=bool(given.get("guard_formulas")),
     )
 
@@ -325,11 +342,12 @@ def write_delimited(frame: pl.LazyFrame, path: Path, style: Style) -> None:
     plain = path if direct and not packed else path.with_name(f"{path.name}.part")
     # What is only on the way stays where it is: the folder goes when the file is in place, and tells of a full disk.
     frame = _with_dates(frame, style.dates)
-    (guarded(frame) if style.guards_formulas else frame).sink_csv(
+    frame = guarded(frame) if style.guards_formulas else frame
+    as_written(frame, style.spelled, decimal=style.decimal, missing=style.missing).sink_csv(
         plain,
         separator=style.separator,
         decimal_comma=style.decimal == ",",
-        null_value=style.missing,
+        null_value=style.missing or "",
         line_terminator=style.newline,
         include_bom=style.encoding == "utf-8-sig",
     )

@@ -99,6 +99,7 @@ def detect(
     decimal: str | None = None,
     encoding: str | None = None,
     missing: str | Sequence[str] | None = None,
+    only_missing: bool = False,
 ) -> tuple[Dialect, list[str]]:
     r"""Tell how a file is written from its head; what is given is believed. Also return its column names.
 
@@ -140,7 +141,7 @@ def detect(
         raise ParameterError(
             f"The decimal mark and the separator cannot both be '{separator}'. Give another one."
         )
-    tokens = missing_tokens(missing)
+    tokens = missing_tokens(missing, only=only_missing)
     if not all(isinstance(token, str) for token in tokens):
         raise ParameterError(
             "The missing tokens must be texts as they stand in the file, e.g. missing=['-8']."
@@ -159,9 +160,18 @@ def detect(
     return dialect, _header(text, dialect, path)
 
 
-def missing_tokens(missing: str | Sequence[str] | None) -> tuple[str, ...]:
-    """List the texts that stand for a missing value: those that were named, else the usual ones."""
-    return MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
+def missing_tokens(missing: str | Sequence[str] | None, *, only: bool = False) -> tuple[str, ...]:
+    """List the texts that stand for a missing value: the usual ones and those that were named, or ``only`` these.
+
+    Examples
+    --------
+    >>> missing_tokens("-99", only=True), "NA" in missing_tokens("-99")
+    (('', '-99'), True)
+    """
+    named = () if missing is None else (missing,) if isinstance(missing, str) else tuple(missing)
+    if only and not named:
+        raise ParameterError("only_missing says that the texts under missing are all: name them (missing=…).")
+    return ("", *named) if only else (*MISSING_TOKENS, *named)
 
 
 def opened(path: Path, *, compressed: bool) -> BinaryIO:

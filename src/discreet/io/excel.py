@@ -27,6 +27,7 @@ def read_excel(
     *,
     sheet: str | int | None = None,
     missing: str | Sequence[str] | None = None,
+    only_missing: bool = False,
     dates: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read one sheet of a workbook; also return how it was read.
@@ -38,7 +39,9 @@ def read_excel(
     sheet
         Name or number (from 1) of the sheet; the first one unless given.
     missing
-        Texts that count as missing.
+        Texts that count as missing beside the usual ones.
+    only_missing
+        Whether only they and the empty field do.
     dates
         How dates that stand as texts are written, as in delimited files.
     """
@@ -53,7 +56,7 @@ def read_excel(
         raise InputError(
             f"The sheet '{chosen}' of '{path.name}' has no records. Name another sheet with sheet=."
         )
-    tokens = list(missing_tokens(missing))
+    tokens = list(missing_tokens(missing, only=only_missing))
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     frame = frame.with_columns(pl.when(~pl.col(texts).is_in(tokens)).then(pl.col(texts)))
     # A number column with a "NA" in it comes as text; judge it by what is left.

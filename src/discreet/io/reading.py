@@ -32,10 +32,10 @@ _LABELLED = ("spss", "stata", "sas", "xport")
 _LONGEST_QUERY = 100_000
 _LABELLED_OPTIONS = ("user_missing", "value_labels", "encoding")
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "csv": ("separator", "decimal", "encoding", "missing", "text", "dates"),
+    "csv": ("separator", "decimal", "encoding", "missing", "only_missing", "text", "dates"),
     "parquet": (),
     "arrow": (),
-    "excel": ("sheet", "missing", "dates"),
+    "excel": ("sheet", "missing", "only_missing", "dates"),
     **dict.fromkeys(_LABELLED, _LABELLED_OPTIONS),
 }
 
@@ -62,10 +62,11 @@ def read(
         For a database: a SELECT statement or the name of a table.
     **options
         The roles of `Microdata` (``keys=``, ``sensitive=``, ``weight=``, …), which go before ``roles``; and how
-        to read: ``separator``, ``decimal``, ``encoding``, ``missing``, ``text`` (columns to keep as text) and
-        ``dates`` (how dates are written: ``"dmy"``, ``"mdy"``, ``{"born": "%d/%m/%Y"}``; ``"text"`` leaves them) for
-        delimited files, ``sheet``, ``missing`` and ``dates`` for Excel, ``user_missing="keep"``,
-        ``value_labels="categories"`` and ``encoding`` for SPSS, Stata and SAS.
+        to read: ``separator``, ``decimal``, ``encoding``, ``missing`` (beside the usual texts, or with
+        ``only_missing=True`` instead of them), ``text`` (columns to keep as text) and ``dates`` (how dates are written:
+        ``"dmy"``, ``"mdy"``, ``{"born": "%d/%m/%Y"}``; ``"text"`` leaves them) for delimited files, ``sheet``,
+        ``missing`` and ``dates`` for Excel, ``user_missing="keep"``, ``value_labels="categories"`` and ``encoding``
+        for SPSS, Stata and SAS.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def options_for(source: str | os.PathLike[str]) -> tuple[str, ...]:
     Examples
     --------
     >>> options_for("people.xlsx"), options_for("people.parquet")
-    (('sheet', 'missing', 'dates'), ())
+    (('sheet', 'missing', 'only_missing', 'dates'), ())
     """
     place = os.fspath(source)
     return () if is_address(place) else OPTIONS.get(FORMATS.get(full_suffix(Path(place)), ""), ())

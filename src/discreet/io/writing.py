@@ -60,9 +60,10 @@ def write(
         Whether a file or table that is already there may be replaced; never the one that the data came from.
     **options
         For delimited files ``separator``, ``decimal``, ``encoding``, ``newline`` (``"lf"`` or ``"crlf"``), ``dates`` (a
-        format by column, or ``"iso"``) and ``missing`` (the text of a missing value): all but the last as the data were
-        read, unless named. ``sheet`` for Excel, ``table`` for a database. ``guard_formulas`` for both text and Excel:
-        no text is computed by a spreadsheet (in text files an apostrophe is put before such texts and names).
+        format by column, or ``"iso"``) and ``missing`` (the text of a missing value): all as the data were read,
+        column by column, unless named; decimals (``2.50``) and words for true and false as well. ``sheet`` for Excel,
+        ``table`` for a database. ``guard_formulas`` for both text and Excel: no text is computed by a spreadsheet
+        (in text files an apostrophe is put before such texts and names).
 
     Returns
     -------

@@ -279,6 +279,8 @@ def classify(name: str) -> StatbarnInfo:
 
     Case, spaces, hyphens and CamelCase do not matter. A name that is not known is for a human, never passed.
 
+    Also known as: statbarns; safe statistics; SDC handbook.
+
     Examples
     --------
     >>> info = classify("Kaplan Meier")

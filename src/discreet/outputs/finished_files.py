@@ -64,6 +64,8 @@ def check(
 ) -> CheckResult:
     r"""Check a finished table or model summary.
 
+    Also known as: statbarn; ACRO; SACRO; output checking.
+
     Parameters
     ----------
     path

@@ -67,8 +67,11 @@ def sets_of(entry: Registered, register: Register, source: Microdata | None) -> 
     rows = shown(rows, "a", part_of(entry)).filter("a in")
     cells = [name for name in rows.columns if name not in (_ROW, "a in")]
     groups = [rows[_ROW]]
-    if cells and 1 < rows.select(pl.struct(cells).n_unique()).item() <= _MOST_CELLS:
-        groups += [part[_ROW] for part in rows.partition_by(cells)]
+    # Series have too many cells for all of them: then each dimension by itself, as the groups over all times.
+    whole = bool(cells) and rows.select(pl.struct(cells).n_unique()).item() <= _MOST_CELLS
+    for names in [cells] if whole else [[name] for name in cells]:
+        if 1 < rows.select(pl.struct(names).n_unique()).item() <= _MOST_CELLS:
+            groups += [part[_ROW] for part in rows.partition_by(names)]
     asked = dict.fromkeys((*question.columns(), *question.known))
     what = sorted(name for name in asked if name in held.columns) or known_by
     made = []

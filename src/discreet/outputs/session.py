@@ -27,6 +27,8 @@ Declared = Sequence[Mapping[str, Any]]
 class Session(ModelQuestions):
     """Make statistics whose disclosure risk is checked as they are made.
 
+    Also known as: ACRO session; acro.
+
     Parameters
     ----------
     policy

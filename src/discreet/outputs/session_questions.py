@@ -21,7 +21,7 @@ from discreet.outputs.output import Draft, Output
 from discreet.outputs.output_policy import OutputPolicy
 from discreet.outputs.register import OutputRegister, Registered
 from discreet.outputs.released_sets import PeopleSets, entries_of, found_in, sets_of, told_of
-from discreet.register import Register
+from discreet.register import History, Register
 from discreet.register.releases import NOBODY_KNOWS
 
 
@@ -50,7 +50,7 @@ class Recorder:
         self.register = OutputRegister(entries_of(earlier))
         self._sets: dict[str, list[tuple[Registered, PeopleSets]]] = {}
         self._enters = register is not None
-        self.releases = _releases(self.data, register)
+        self.releases = History.of(self.data, register, synthetic=True).opened()
         """What went out of the data before, where a register says so."""
 
     def __enter__(self) -> Self:
@@ -224,18 +224,6 @@ class Recorder:
                 f"There is already an output '{name}'. Give another name, or remove it first."
             )
         checked_name(name, "output")
-
-
-def _releases(data: Microdata | None, place: str | Path | None) -> Register | None:
-    """Open the register that was named, or the one that lies beside the file that the data were read from."""
-    if place is not None:
-        if data is None:
-            raise ParameterError("A register belongs to data: give the session data=… as well.")
-        return Register(place, data)
-    origins = () if data is None else data.metadata.origins
-    beside = [Register.place_beside(where) for where, query in origins if not query]
-    found = next((one for one in beside if one.is_file()), None)
-    return None if found is None or data is None else Register(found, data)
 
 
 def _command() -> str:

@@ -95,6 +95,8 @@ class AddNoise(Treatment):
         Laplace noise, column by column, with heavier tails than the normal. It is *not* differentially private:
         its scale is read off the data, and what one person can contribute is not bounded.
 
+    Also known as: noise addition; correlated noise; additive noise; multiplicative noise.
+
     Parameters
     ----------
     columns

@@ -52,6 +52,8 @@ class ClassSwap(Treatment):
     class that can spare it; classes that stand near each other in the order of the keys come first. A swap that would
     make a class break the model that did not before is taken back. Only as many values move as the models need.
 
+    Also known as: sensitive value swapping.
+
     Parameters
     ----------
     models

@@ -89,6 +89,8 @@ class Pseudonymize(Treatment):
     The pseudonym is an HMAC-SHA256 of the value under a secret key. Whoever has the key can recompute it, whoever
     has not can neither invert nor guess it. Without the key in the plan the plan file can be shared.
 
+    Also known as: keyed hash; HMAC.
+
     Parameters
     ----------
     columns

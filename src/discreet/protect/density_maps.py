@@ -50,6 +50,8 @@ class SpatialRaster(Treatment):
     rule flags it), or, for a yes-or-no value, when more than ``max_share`` of the people in the cell have it. Sensitive
     cells are merged or smoothed, and what is still sensitive afterwards is removed.
 
+    Also known as: grid aggregation; spatial smoothing.
+
     Parameters
     ----------
     cell_size

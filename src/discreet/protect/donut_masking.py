@@ -44,6 +44,9 @@ _CROWDED = 5
     references=(
         "Hampton, K. H. et al. (2010). Mapping health data: improved privacy protection with donut method "
         "geomasking. American Journal of Epidemiology 172(9), 1062–1069.",
+        "Cremer, S., Jehmlich, L. and Lenz, R. (2024). Masking georeferenced health data: an analysis taking "
+        "the example of partially synthetic data on sleep disorder. Privacy in Statistical Databases, Lecture "
+        "Notes in Computer Science 14915. doi:10.1007/978-3-031-69651-0",
     ),
 )
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class DonutMask(Treatment):
 
     Distances are meters over ground. The ring may follow the density of the population (``adaptive``), so that people
     in the countryside move further than people in town, and shifted points can be held inside their zone.
+
+    Also known as: donut geomasking; donut method; geographic masking.
 
     Parameters
     ----------

@@ -36,6 +36,8 @@ class Recode(Treatment):
 
     It protects against recognizing somebody by a rare category, by joining it with others.
 
+    Also known as: global recoding.
+
     Parameters
     ----------
     mapping

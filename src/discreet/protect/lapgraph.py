@@ -84,6 +84,8 @@ class LapGraph:
     It protects against telling from the published graph whether two people are connected, or whether somebody with one
     connection is in it at all. The number of people is public.
 
+    Also known as: LapGraph; edge differential privacy; EdgeDP.
+
     Parameters
     ----------
     epsilon

@@ -57,6 +57,8 @@ class LocalSuppression(Treatment):
     A record of which every key is suppressed tells nothing and needs no company. Where the role ``person`` (else
     ``contributor``) says whose the records are, company is counted in people.
 
+    Also known as: localSuppression; kAnon.
+
     Parameters
     ----------
     k

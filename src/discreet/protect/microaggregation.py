@@ -80,6 +80,8 @@ class Microaggregate(Treatment):
     Whole numbers become floats, because a mean is seldom whole; with ``round=True`` they stay whole, and totals
     are then kept only up to rounding.
 
+    Also known as: MDAV; microaggregation; V-MDAV.
+
     Parameters
     ----------
     k

@@ -52,6 +52,8 @@ class Mondrian(Treatment):
     Starting from the whole file, the group's widest key is cut near its median, or into the labels one level down
     its hierarchy, as long as every piece meets the models; no record is suppressed.
 
+    Also known as: multidimensional k-anonymity; multidimensional recoding.
+
     Parameters
     ----------
     k

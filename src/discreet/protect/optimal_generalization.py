@@ -60,6 +60,8 @@ class OptimalGeneralization(Treatment):
     classes that violate a model at that node are suppressed: all their keys become missing. How many may be is
     yours to say.
 
+    Also known as: OLA; optimal lattice anonymization; Flash; Incognito; full-domain generalization; Samarati.
+
     Parameters
     ----------
     models

@@ -47,6 +47,8 @@ class Pram(Treatment):
     keeps the expected counts: tables of a released column are right on average, without correction. Nobody can
     say of one record whether its value is the true one.
 
+    Also known as: PRAM; post-randomization; invariant PRAM.
+
     Parameters
     ----------
     columns

@@ -41,6 +41,8 @@ class RankSwap(Treatment):
     ``p`` percent of the records away. Every column is swapped on its own. Margins stay exactly the same, the
     larger ``p`` the weaker the ties between columns.
 
+    Also known as: rank swapping.
+
     Parameters
     ----------
     columns
@@ -137,6 +139,8 @@ class RandomSwap(Treatment):
 
     Records are drawn and paired at random, within groups if you say so; each pair exchanges its values of all the
     columns together. Counts of every column, and of all columns within a group, stay the same.
+
+    Also known as: data swapping.
 
     Parameters
     ----------

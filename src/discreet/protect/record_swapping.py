@@ -47,6 +47,8 @@ class RecordSwap(Treatment):
     are exchanged. Counts of people and households by area stay exactly the same, and so does all that is said
     about a household but its place; who can be sure that a rare household in a small area is the one they know?
 
+    Also known as: targeted record swapping; TRS; record swapping.
+
     Parameters
     ----------
     geography

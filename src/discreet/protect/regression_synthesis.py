@@ -51,6 +51,8 @@ class RegressionSynthesis(Treatment):
     ``sampled``
         Plain draws from the fitted model; everything is right on average only (IPSO-A).
 
+    Also known as: IPSO; information preserving statistical obfuscation; hybrid data.
+
     Parameters
     ----------
     columns
@@ -269,6 +271,8 @@ class Shuffle(Treatment):
     had, so means, quantiles and all one-way tables are untouched; rank correlations among the columns, and with the
     given ones, are kept as well as a sample of that size can. Given what is in ``given``, the new value of a record
     says nothing about its old one.
+
+    Also known as: data shuffling; Muralidhar-Sarathy.
 
     Parameters
     ----------

@@ -55,6 +55,8 @@ class RobinHood(Treatment):
     Whoever looks for a person of a small class must now also go through the masked records of the same other keys,
     and needs on average as many attempts as in a class of ``k_target``.
 
+    Also known as: Robin Hood de-identification; fair de-identification.
+
     Parameters
     ----------
     fairness

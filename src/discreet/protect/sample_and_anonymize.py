@@ -60,6 +60,8 @@ class SampleAndAnonymize(Treatment):
     fewer than k records are left out, where k follows from the budget. No value is invented and none is noisy.
     Only the keys (and targets) are released, because everything released has to be shared by k records.
 
+    Also known as: SafePub; random sampling and k-anonymity.
+
     Parameters
     ----------
     epsilon, delta

@@ -71,6 +71,8 @@ class SpectralAnonymize(Treatment):
     ``J``
         Random signs. Of n records, n / 2^p are released *unchanged*.
 
+    Also known as: spectral anonymization; SA; P-SA; J-SA; O-SA.
+
     Parameters
     ----------
     columns

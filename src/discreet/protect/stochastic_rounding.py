@@ -25,7 +25,16 @@ from discreet.microdata import Microdata
 from discreet.protect.treatment import Aside, Change, Treatment, existing, numeric
 
 
-@method(aim="doubt", work="row-wise", references=(HUNDEPOOL_2012,))
+@method(
+    aim="doubt",
+    work="row-wise",
+    references=(
+        HUNDEPOOL_2012,
+        "Brenzel, H., Palm, M., Weymeirsch, J. and Münnich, R. (2024). Privacy and disclosure risks in "
+        "spatial dynamic microsimulations. Privacy in Statistical Databases, Lecture Notes in Computer "
+        "Science 14915. doi:10.1007/978-3-031-69651-0",
+    ),
+)
 @dataclass(frozen=True)
 class StochasticRound(Treatment):
     """Round counts below ``k`` to 0 or ``k`` at random, so that they are right on average.
@@ -36,6 +45,8 @@ class StochasticRound(Treatment):
     records, or over the runs of a simulation, is unbiased, and no released count lies between 0 and k. The draw
     depends on a secret key and on what the count is about, not on the seed: whoever asks twice gets the same
     answer and cannot average the noise away.
+
+    Also known as: stochastic rounding; keyed rounding.
 
     Parameters
     ----------

@@ -37,6 +37,8 @@ class TopBottomCode(Treatment):
     *together* are found by their robust Mahalanobis distance (minimum covariance determinant, Rousseeuw and Van
     Driessen 1999) and drawn towards the center until they are at the limit distance.
 
+    Also known as: top coding; bottom coding.
+
     Parameters
     ----------
     top, bottom

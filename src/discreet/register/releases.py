@@ -203,8 +203,8 @@ class Register:
         return next((line for line in self.releases if checksum and line["checksum"] == checksum), None)
 
     def file_of(self, line: Mapping[str, Any], given: Sequence[str | Path] = ()) -> Path | None:
-        """Find the file of a release: among those that were given, else beside the register, by its checksum."""
-        beside = self.path.with_name(Path(str(line["file"])).name)
+        """Find the file of a release: among those that were given, else below the register, by its checksum."""
+        beside = self.path.parent / str(line["file"])
         places = [*map(Path, given), *([beside] if line["file"] else [])]
         return next((one for one in places if one.is_file() and digest_of(one) == line["checksum"]), None)
 

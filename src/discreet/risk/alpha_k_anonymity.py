@@ -55,6 +55,8 @@ def alpha_k(
     (alpha, k)-anonymity (Wong et al. 2006): every class has at least k people and no sensitive value holds
     more than the share alpha of a class.
 
+    Also known as: (alpha,k)-anonymity.
+
     Parameters
     ----------
     data, keys, sensitive, missing

@@ -163,6 +163,8 @@ def series(
     first, which lifts the mean of his group by peak/r; the smallest peak that makes sure he finds it tells how
     cheap the attack is.
 
+    Also known as: smart-meter attribute disclosure; consumption series.
+
     Parameters
     ----------
     data

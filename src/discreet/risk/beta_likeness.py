@@ -56,6 +56,8 @@ def beta_likeness(
     class. The enhanced form also caps the gain of each value at -ln p, so that frequent values may not rise to
     certainty: a value of beta is then kept only if every gain is within min(beta, -ln p).
 
+    Also known as: beta-likeness.
+
     Parameters
     ----------
     data, keys, sensitive, missing
@@ -161,6 +163,8 @@ def delta_disclosure(
     delta (Brickell and Shmatikov 2008) is the largest absolute ln(p_class / p) of any value in any class. A value
     that does not occur in a class at all has p_class = 0 and an infinite ratio; in practice such values are
     ignored, the strict reading counts them.
+
+    Also known as: delta-disclosure privacy.
 
     Parameters
     ----------

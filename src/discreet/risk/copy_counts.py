@@ -304,16 +304,13 @@ def calibrated(share: float, chance: float) -> float:
     return 0.5 + 0.5 * (share - chance) / (1 - chance) if share >= chance else 0.5 * share / chance
 
 
-def people_back(
-    people: int, how: str, by_chance: float, share: float, *, linked: bool, copies: int = 1
-) -> Iterator[Finding]:
+def people_back(people: int, how: str, by_chance: float, share: float, *, linked: bool) -> Iterator[Finding]:
     """Say how many people come back, and how many would by chance; ``share`` is that of all beyond chance."""
-    where = in_each(copies)
     if people and linked:
         yield Finding(
             "same people",
             0.5,
-            f"{where}The records are those of the same people, and {counted_people(people)} can be told in it from all "
+            f"The records are those of the same people, and {counted_people(people)} can be told in it from all "
             "others: what protects them is what cannot be known about them.",
         )
     elif people:
@@ -321,19 +318,8 @@ def people_back(
         yield Finding(
             "people come back",
             1 + 20 * share if share else 0.5,
-            f"{where}{who} back in the release {how}; if it held new people, about {by_chance:,.0f} would.",
+            f"{who} back in the release {how}; if it held new people, about {by_chance:,.0f} would.",
         )
-
-
-def in_each(copies: int) -> str:
-    """Start a sentence about means over several copies.
-
-    Examples
-    --------
-    >>> in_each(1), in_each(3)
-    ('', 'In each of 3 copies, on average: ')
-    """
-    return "" if copies == 1 else f"In each of {copies} copies, on average: "
 
 
 def counted_people(people: int, one: str = "", many: str = "") -> str:

@@ -249,6 +249,9 @@ def attribution(
     probability (Elliot 2014; Taub et al. 2018); its mean over the people is a probability too. It is set beside
     the chance if the original itself were released, and beside guessing without any key.
 
+    Also known as: CAP; correct attribution probability; DCAP; differential correct attribution probability; TCAP;
+    targeted correct attribution probability; GCAP; WEAP; within-equivalence-class attribution probability.
+
     Parameters
     ----------
     original, released

@@ -155,6 +155,8 @@ def delta_presence(
     For each class of the population the chance that one of its members is in the file is f/F; delta-presence
     (Nergiz, Atzori and Clifton 2007) is the range of that chance over all classes of the population.
 
+    Also known as: delta-presence.
+
     Parameters
     ----------
     data, population, keys, recoding, missing

@@ -82,6 +82,8 @@ def group_disclosure(
     keys need not find the person. Target values so common that anybody would guess them do not count. Every
     subset of the keys makes a table of its own (Kolb, Tang and Giessing 2024).
 
+    Also known as: group disclosure; attribute disclosure of tables.
+
     Parameters
     ----------
     original, released

@@ -67,6 +67,8 @@ def identifiability(
     record. Numbers are in units of their range in the original, categories are 0/1 columns, and differences are
     multiplied by the column's weight: by default one over its entropy, so that rare values weigh more.
 
+    Also known as: epsilon-identifiability; identifiability score.
+
     Parameters
     ----------
     original, released

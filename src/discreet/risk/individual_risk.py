@@ -145,6 +145,8 @@ def individual(
     re-identifications is at most the mean of min(risk, t). ``target_threshold`` is the t that brings this down to
     ``target_share`` (threshold setting by re-identification rate; Polettini 2003).
 
+    Also known as: individual risk; Benedetti-Franconi; mu-Argus risk; negative binomial risk.
+
     Parameters
     ----------
     data

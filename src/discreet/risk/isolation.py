@@ -152,7 +152,12 @@ def _pictures(found: Measure, show_values: bool) -> Iterator[Points]:
     headline="times the blind guess, at most",
     chapter="population",
     place=5,
-    references=(COHEN_NISSIM_2020,),
+    references=(
+        COHEN_NISSIM_2020,
+        "D'Acquisto, G., Cohen, A., Naldi, M. and Nissim, K. (2024). From isolation to identification. "
+        "Privacy in Statistical Databases, Lecture Notes in Computer Science 14915. "
+        "doi:10.1007/978-3-031-69651-0",
+    ),
     figures={
         "value": Figure(unit="share", better="lower"),
         "flagged_share": Figure(unit="share"),
@@ -206,6 +211,8 @@ def isolation(
     specific that P(B) <= 1/(specificity N), N the population; ``isolation only`` when the gain is as large but
     others in the population may fit. When the target is known to be in the file, isolation in the file is all
     that is needed, and a cell is flagged when it isolates with a chance of at least ``likely``.
+
+    Also known as: predicate singling out; PSO; isolation gain; baseline isolation probability.
 
     Parameters
     ----------

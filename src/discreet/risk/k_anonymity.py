@@ -92,6 +92,8 @@ def k_anonymity(
     Where the data has the role ``person`` (else ``contributor``), people are counted, whatever a figure is called:
     records of one person with the same key values count once. Records without a single known key are in no class.
 
+    Also known as: equivalence classes; smallest cell size.
+
     Parameters
     ----------
     data
@@ -266,6 +268,8 @@ def reidentification(
     a record is one over its class size f. The *journalist* knows only that the person is in the population from
     which the file comes: one over the size F of the class there. The *marketer* tries to match everybody: the
     expected share of correct matches.
+
+    Also known as: prosecutor risk; journalist risk; marketer risk.
 
     Parameters
     ----------

@@ -101,6 +101,8 @@ def knowable_uniques(
     released record that agrees. A value that was suppressed in the release agrees with anything, where no record agrees
     fully: the gaps of others hide nobody.
 
+    Also known as: unicity.
+
     Parameters
     ----------
     original, released

@@ -101,6 +101,8 @@ def l_diversity(
     With only one, an intruder learns it without finding the record (Machanavajjhala et al. 2007). l is that of
     the worst class and, with several sensitive columns, of the worst column.
 
+    Also known as: distinct l-diversity; entropy l-diversity; recursive (c,l)-diversity.
+
     Parameters
     ----------
     data

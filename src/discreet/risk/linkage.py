@@ -165,6 +165,8 @@ def linkage(
 ) -> Measure:
     """Can released records be led back to the people behind them?
 
+    Also known as: record linkage; distance-based record linkage; dRisk.
+
     Parameters
     ----------
     original, released

@@ -126,6 +126,8 @@ def log_linear(
     that paper: the smallest estimated error of tau2 in standard errors, not the best fit. The intervals (95 %) cover
     the sampling and the estimated error of the chosen model.
 
+    Also known as: Poisson log-linear risk; Skinner-Shlomo; global risk tau1 and tau2.
+
     Parameters
     ----------
     data

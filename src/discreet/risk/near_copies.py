@@ -23,29 +23,26 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
 from discreet.risk import copy_counts
+from discreet.risk.columns_taken_over import columns_taken_over
 from discreet.risk.equivalence_classes import records_only
 
 _AS_GOOD_AS_EQUAL = 0.01
-_COUNTS = ("copied", "whole", "outlying", "outlying_copied", "telling_found", "largest", "largest_found")
 _FEWEST_TOGETHER = 3  # numbers, or labels, that are looked at by themselves
 
 
 def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     """Say how many people come back, whole or almost: each of them is somebody, however small their share."""
     figures: dict[str, Any] = dict(found.figures)
-    copies = int(found.parameters.get("copies", 1))
-    figures |= {name: round(figures[name]) for name in _COUNTS}
-    where = copy_counts.in_each(copies)
     people, whole = figures["copied"], figures["whole"]
     how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
     by_chance, share = figures["copied_by_chance"], figures["copied_share"] or 0.0
-    yield from copy_counts.people_back(people, how, by_chance, share, linked=beside.linked, copies=copies)
+    yield from copy_counts.people_back(people, how, by_chance, share, linked=beside.linked)
     far, expected = figures["outlying_copied"], figures["outlying_by_chance"]
     if far > expected and not beside.linked:
         yield Finding(
             "outliers come back",
             _weight(figures["outlying_share"], 30),
-            f"{where}Of the {figures['outlying']:,} people who are farthest from everybody else, {far:,} "
+            f"Of the {figures['outlying']:,} people who are farthest from everybody else, {far:,} "
             f"{'comes' if far == 1 else 'come'} back almost unchanged (by chance: {expected:,.0f}).",
         )
     if figures["telling_found"] > figures["telling_by_chance"]:
@@ -54,13 +51,13 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
         yield Finding(
             "own values come back",
             _weight(figures["telling_share"], 20),
-            f"{where}{who} in the release the exact value of '{column}' that nobody else has: who knows it knows them.",
+            f"{who} in the release the exact value of '{column}' that nobody else has: who knows it knows them.",
         )
     if figures["largest_share"]:
         yield Finding(
             "largest values come back",
             1 + 20 * figures["largest_share"],
-            f"{where}Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have "
+            f"Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have "
             f"theirs in the release, exactly or almost (by chance: {figures['largest_by_chance']:,.0f}).",
         )
 
@@ -189,6 +186,8 @@ def near_copies(
     does: noise of a thousandth on every number makes a record new to the letter and changes nothing about whose it is.
     How many near copies chance gives is found from the original itself, each person held against all others. Single
     values that only one person has (a turnover to the unit, a coordinate) are looked for as well.
+
+    Also known as: copied records; exact copies.
 
     Parameters
     ----------
@@ -366,14 +365,17 @@ def _worst_part(
     codes: Sequence[str],
     found: Callable[[MixedSpace, Sequence[Points]], copy_counts.Found],
 ) -> tuple[copy_counts.Found, str]:
-    """Look for people in the numbers alone and in the labels alone, too: a copy may hide in exchanged labels.
+    """Look for people in parts of the record: a copy may hide in exchanged labels, or beside columns that are new.
 
-    They count as a share of all who are like no other, and only where that is more than in all columns together.
+    These are the numbers, the labels, and the columns that both files have too much alike. Who comes back there counts
+    as a share of all who are like no other, and only where that is more than in all columns together.
     """
     worst, seen_by = near, ""
     labels = [name for name in tables[0].columns if name in codes or not tables[0].schema[name].is_numeric()]
     numbers = [name for name in tables[0].columns if name not in labels]
-    for names, called in ((numbers, "numbers"), (labels, "labels")):
+    same = columns_taken_over(*tables[:2])
+    listed = ", ".join(f"'{name}'" for name in same)
+    for names, called in ((numbers, "numbers"), (labels, "labels"), (same, f"columns {listed}")):
         if not _FEWEST_TOGETHER <= len(names) < tables[0].width:
             continue
         space, points = placed(

@@ -223,6 +223,9 @@ def neighbors(
     small either because the record was copied or because people are alike; a hold-out file (people like those of the
     original who were not used to make the release) tells the two apart.
 
+    Also known as: DCR; distance to closest record; NNDR; nearest neighbor distance ratio; nearest neighbor
+    adversarial accuracy; NNAA.
+
     Parameters
     ----------
     original, released

@@ -103,6 +103,8 @@ def outliers(
     A released record is a possible match when every number is similar enough and every category equal. With the
     default threshold of 0.5 that means a difference of at most ``offset + scale``.
 
+    Also known as: outlier linkage; fuzzy matching attack.
+
     Parameters
     ----------
     original, released

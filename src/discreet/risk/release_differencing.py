@@ -116,6 +116,8 @@ def differencing(
     shares at least one and fewer than k people for certain exposes them. This is differencing of counts as for
     overlapping geographies.
 
+    Also known as: composition attack; differencing attack.
+
     Parameters
     ----------
     previous, next

@@ -109,6 +109,8 @@ def replicated_uniques(
     Somebody who finds a single released record with the keys of a person they know to be alone may believe that
     it is that person. All shares are in percent.
 
+    Also known as: repU; replicated uniques; identity disclosure.
+
     Parameters
     ----------
     original, released
@@ -375,6 +377,8 @@ def replicated_special_uniques(
     A minimal sample unique is a set of column values that exactly one record has, while no part of the set is
     unique. The risk is the share, among the released records that have one, of those with one that is also a
     minimal unique of the original.
+
+    Also known as: SUDA of synthetic data.
 
     Parameters
     ----------

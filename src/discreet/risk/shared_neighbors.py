@@ -41,6 +41,9 @@ TRIED = (4, 5, 6, 7, 8)
     references=(
         "Ertöz, L., Steinbach, M. and Kumar, V. (2003). Finding clusters of different sizes, shapes, and densities in "
         "noisy, high dimensional data. SIAM International Conference on Data Mining, 47–58.",
+        "Miletic, M. and Sariyar, M. (2024). Assessing the potentials of LLMs and GANs as state-of-the-art "
+        "tabular synthetic data generation methods. Privacy in Statistical Databases, Lecture Notes in "
+        "Computer Science 14915. doi:10.1007/978-3-031-69651-0",
     ),
     figures={
         "value": Figure(unit="share", better="lower"),
@@ -74,6 +77,8 @@ def shared_neighbors(
     The records of both files are clustered by shared nearest neighbors: two records belong together when, of
     their ``k`` nearest, at least ``similarity`` are the same (one more if each is among the other's). SNI is the
     share of released records in clusters of fewer than ``small`` records that hold original ones, too.
+
+    Also known as: SNI; shared neighborhood; shared nearest neighbors.
 
     Parameters
     ----------

@@ -77,6 +77,8 @@ def spatial_k(
     does; the chance to pick the right one is then about 1/k. Whoever also knows the keys looks only among the points
     with the same keys.
 
+    Also known as: spatial k-anonymity.
+
     Parameters
     ----------
     original, released

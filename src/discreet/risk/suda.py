@@ -119,6 +119,8 @@ def special_uniques(
     sampling fraction d (Skinner and Elliot 2002). The U records share U times that chance in proportion to their
     SUDA score: ``dis = min(1, chance * U * suda / total suda)``.
 
+    Also known as: SUDA; SUDA2; special unique detection algorithm; DIS-SUDA; minimal sample uniques; MSU.
+
     Parameters
     ----------
     data, keys

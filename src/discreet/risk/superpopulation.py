@@ -122,6 +122,9 @@ def population(
     with the same key values, which must be estimated. Under simple random sampling the expected B is the number of
     classes in the population over N.
 
+    Also known as: copula estimator; Gaussian copula estimator; d-vine estimator; re-identification risk of synthetic
+    data; Zayatz; slide negative binomial; Pitman model; Dankar rule.
+
     Parameters
     ----------
     data

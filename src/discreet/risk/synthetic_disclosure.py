@@ -99,6 +99,9 @@ def disclosure(
     the target for their keys, and is it right. Each figure stands beside the same one for the original. All
     shares are in percent.
 
+    Also known as: DiSCO; disclosive in synthetic, correct in original; attribute disclosure of synthpop;
+    multi.disclosure.
+
     Parameters
     ----------
     original, released

@@ -78,6 +78,8 @@ def t_closeness(
 
     t is the largest distance over all classes (Li, Li and Venkatasubramanian 2007).
 
+    Also known as: earth mover's distance; EMD.
+
     Parameters
     ----------
     data

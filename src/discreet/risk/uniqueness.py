@@ -86,6 +86,8 @@ def uniqueness(
     (``bayes``), or that all of them were (``thesis``, the formula of the literature, which is not the
     probability it is meant to be).
 
+    Also known as: PUE; RFUE; sample uniques; population uniques; uniqueness.
+
     Parameters
     ----------
     data

@@ -37,6 +37,9 @@ from discreet.synth.whole_records import FittedRecords, Weights, prepare
     references=(
         "Watson, D. S., Blesch, K., Kapar, J. and Wright, M. N. (2023). Adversarial random forests for density "
         "estimation and generative modeling. Proceedings of Machine Learning Research 206, 5357–5375.",
+        "Fössing, E. and Drechsler, J. (2024). An evaluation of synthetic data generators implemented in the "
+        "Python library Synthcity. Privacy in Statistical Databases, Lecture Notes in Computer Science 14915. "
+        "doi:10.1007/978-3-031-69651-0",
     ),
 )
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class AdversarialForest(Synthesizer):
     columns were drawn independently within the leaves of the last forest; and so on, until it cannot tell them apart.
     Within the leaves of that last forest columns have next to nothing to do with each other, so that a record is drawn
     by choosing a tree, a leaf of it in the share of its real records, and every column by itself.
+
+    Also known as: ARF; adversarial random forest; FORGE.
 
     Parameters
     ----------

@@ -42,6 +42,8 @@ class AIM(_FromMargins):
     tables may overlap in circles. Counts carry Gaussian noise, choices are made by the exponential mechanism, and the
     price is added up in zero-concentrated differential privacy (McKenna, Mullins, Sheldon and Miklau 2022).
 
+    Also known as: adaptive iterative mechanism.
+
     Parameters
     ----------
     epsilon, delta

@@ -55,6 +55,8 @@ class AllOthers(Synthesizer):
     ``sweeps`` repairs it: columns are drawn again in turn, given the *current* values of the others (Gibbs sampling),
     which for normal data leads to the fitted joint law and away from the original record.
 
+    Also known as: regression on all others; synthesis without order.
+
     Parameters
     ----------
     selector

@@ -59,6 +59,8 @@ class Independent(_Reference):
 
     Values are drawn with replacement, by survey weight where the file has one. No relation between columns survives.
 
+    Also known as: independent marginals; marginal synthesis.
+
     Parameters
     ----------
     weights
@@ -82,6 +84,8 @@ class Bootstrap(_Reference):
     """What if records were simply drawn with replacement?
 
     Every synthetic record is a copy of a real one: a yardstick of usefulness, never a protection.
+
+    Also known as: smoothed bootstrap; resampling.
 
     Parameters
     ----------

@@ -54,6 +54,8 @@ class BayesianNetwork(Synthesizer):
     DataSynthesizer: Ping et al. 2017). With ``epsilon`` the choice and the counts carry noise, and where the fit has no
     seed the synthetic file is differentially private (`discreet.core.guarantees`).
 
+    Also known as: PrivBayes; DataSynthesizer; Bayesian network; greedy Bayes.
+
     Parameters
     ----------
     parents

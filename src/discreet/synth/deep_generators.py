@@ -229,6 +229,8 @@ class CTGAN(_Network):
     generator learns from its judgement. Numbers are written as a mode of their distribution and a place within it; in
     training the generator is asked for one level of one category at a time, rare levels more often than they occur.
 
+    Also known as: conditional tabular GAN; conditional GAN.
+
     Parameters
     ----------
     width, layers
@@ -290,6 +292,8 @@ class TVAE(_Network):
     An encoder turns a record into a point and how certain it is; a decoder gives the law of every column at a point.
     Synthetic records come from random points, each column drawn from its law.
 
+    Also known as: tabular variational autoencoder; variational autoencoder.
+
     Parameters
     ----------
     width, layers
@@ -346,6 +350,8 @@ class TabularDiffusion(_Network):
 
     Records are blurred in many steps, numbers by normal noise and categories by levels drawn at random, until nothing
     is left of them. A network learns to undo a step; a synthetic record is noise of which all steps were undone.
+
+    Also known as: TabDDPM; DDPM; denoising diffusion.
 
     Parameters
     ----------

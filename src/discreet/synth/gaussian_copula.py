@@ -49,6 +49,8 @@ class GaussianCopula(Synthesizer):
     has two variables behind it, one for its state and one for its value, so that missingness has relations of its own;
     a category without an order has several where one scale cannot hold it (see ``splits``).
 
+    Also known as: Gaussian copula; SDV GaussianCopulaSynthesizer.
+
     Parameters
     ----------
     dependence

@@ -247,6 +247,8 @@ def donor_report(cells: Sequence[Cell], donors: Integers) -> dict[str, int]:
 class SurveyDesign:
     """How is a sample of households drawn from a population?
 
+    Also known as: pseudo-likelihood synthesis; survey weights; weighted synthesis.
+
     Parameters
     ----------
     households
@@ -297,6 +299,8 @@ def rake(
     rounds: int = 1_000,
 ) -> Floats:
     """Which weights add up to known totals and stay nearest to those of the survey?
+
+    Also known as: raking; iterative proportional fitting; IPF.
 
     Parameters
     ----------

@@ -43,6 +43,8 @@ class Households(Synthesizer):
     what members share and how they relate to each other hold. ``way="two-level"`` draws households with their first
     member and then the others, given these; it goes with `Sequential` only and needs fewer households of each size.
 
+    Also known as: simPop households; synthetic households.
+
     Parameters
     ----------
     by

@@ -50,6 +50,8 @@ class LanguageModel(_Network):
     writes the rest. What cannot be read, or has values beyond those of the file, is rejected and counted
     (``fitted.rejections``).
 
+    Also known as: GReaT; TabuLa; TABULA; large language model; LLM.
+
     Parameters
     ----------
     layers, width, heads

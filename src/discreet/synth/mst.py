@@ -43,6 +43,8 @@ class MST(_FromMargins):
     Numbers are counted in fine bins that are put together until they stand out from the noise, so that no borders
     need be guessed.
 
+    Also known as: maximum spanning tree; NIST-MST; private-PGM; PGM.
+
     Parameters
     ----------
     epsilon, delta

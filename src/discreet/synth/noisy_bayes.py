@@ -52,6 +52,8 @@ class NoisyBayes(Synthesizer):
     the noisy ones; and records are drawn from it (Bowen and Liu 2020). Neighbors are files of the same size that differ
     in one record; the number of records is public.
 
+    Also known as: private Bayesian network; DataSynthesizer with differential privacy.
+
     Parameters
     ----------
     epsilon

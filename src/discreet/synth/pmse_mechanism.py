@@ -58,6 +58,8 @@ class PMSEMechanism(Synthesizer):
     (Snoke and Slavković 2018). Neighbors are files of the same size that differ in one record; the number of records
     is public.
 
+    Also known as: pMSE mechanism; exponential mechanism on pMSE.
+
     Parameters
     ----------
     epsilon

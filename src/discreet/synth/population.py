@@ -46,6 +46,8 @@ class Population(Synthesizer):
     column after the other, given those before it: categories from weighted models by stratum, numbers by class and then
     within the class, zero apart and with a tail of its own at the top (Templ et al. 2017).
 
+    Also known as: simPop; synthetic population.
+
     Parameters
     ----------
     structure

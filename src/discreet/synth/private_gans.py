@@ -196,6 +196,8 @@ class DPGAN(_PrivateNetwork):
     from the records drawn are clipped one by one, cut to whole steps and added up, and discrete Gaussian noise is added
     to the sum. The generator learns from the critic, and from the noisy counts of single columns.
 
+    Also known as: DP-GAN; differentially private GAN; DP-SGD.
+
     Parameters
     ----------
     rate
@@ -277,6 +279,8 @@ class PATEGAN(_PrivateNetwork):
     majority then seems to be. The generator learns from the student, and from the noisy counts of single columns. One
     record changes one teacher, and so every number of votes by one at most: the price is that of the noise, whatever
     the votes are (no account that depends on the data is used, which would have to be protected itself).
+
+    Also known as: PATE-GAN; private aggregation of teacher ensembles.
 
     Parameters
     ----------

@@ -82,6 +82,8 @@ class PerturbedHistogram(_Histogram):
     of records is drawn from what is left. Neighbors are files of the same size that differ in one record, which moves
     two counts by one.
 
+    Also known as: perturbed histogram; noisy histogram.
+
     Parameters
     ----------
     bins_per_dim
@@ -157,6 +159,8 @@ class SmoothHistogram(_Histogram):
     chance of a drawn one by no more than exp(epsilon / rows); all rows together then keep epsilon (Wasserman and Zhou
     2010). The rows are drawn once, when the model is fitted: drawing more would cost more, so a synthetic file has at
     most so many. Neighbors are files of the same size that differ in one record; the number of records is public.
+
+    Also known as: smooth histogram.
 
     Parameters
     ----------

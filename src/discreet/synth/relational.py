@@ -22,6 +22,7 @@ from discreet.core.randomness import Seed
 from discreet.core.value_gate import name_in_documents
 from discreet.dp.entropy import Stream
 from discreet.expressions import parse
+from discreet.io.column_types import Wanted, dates_of, parsed
 from discreet.microdata import Microdata
 from discreet.synth.column_forms import columns_named
 from discreet.synth.relational_model import Family, FittedRelational, TableModel
@@ -60,6 +61,8 @@ class Relational:
     of that: their times first, in order, then everything else. Keys are new numbers, every child has a parent, and
     rules across tables hold, by construction. A table that hangs on two others finds partners in the second that are
     like those its records ask for. A file of persons and waves is a parent and its children.
+
+    Also known as: HMA; multi-table synthesis; relational synthesis.
 
     Parameters
     ----------
@@ -124,9 +127,14 @@ class Relational:
         given = {name: own if isinstance(own, Microdata) else Microdata(own) for name, own in tables.items()}
         frames = {name: engine.collect(own) for name, own in given.items()}
         check_tables(self.links, frames)
+        dates = {name: self._dates(name, frame) for name, frame in frames.items()}
+        frames = {
+            name: frame.with_columns(parsed(pl.col(column), form) for column, form in dates[name].items())
+            for name, frame in frames.items()
+        }
         stream = Stream(seed_of(seed), "relational", seeded=seed is not None)
         if self.strategy == "joined":
-            return self._joined(given, frames, stream)
+            return replace(self._joined(given, frames, stream), dates=dates)
         columns, left_out = self._columns(frames)
         families = [] if self.strategy == "separate" else self._families(frames, columns)
         models = {}
@@ -138,7 +146,15 @@ class Relational:
             models,
             families,
             left_out,
+            dates=dates,
         )
+
+    def _dates(self, name: str, frame: pl.DataFrame) -> dict[str, str]:
+        """Find the columns of texts that are days or moments, and how these are written."""
+        table = self.links.tables[name]
+        fixed = {table.key, *table.parents, *table.leave_out} if not table.public else set(frame.columns)
+        texts = {c: c for c in frame.columns if frame[c].dtype == pl.String and c not in fixed}
+        return dates_of(frame.lazy().select(*texts), texts, Wanted())[0] if texts else {}
 
     def _columns(
         self, frames: Mapping[str, pl.DataFrame]

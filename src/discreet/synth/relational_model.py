@@ -74,6 +74,8 @@ class FittedRelational:
         ``{table: {column: why}}``.
     lost
         Records without a counterpart, where tables were joined.
+    dates
+        ``{table: {column: format}}`` of columns of texts that are dates: modelled as such and written as they came.
     unplaced
         Records of the last draw that no draw could fit to their parent without breaking a rule; they are left out.
     guarantee
@@ -90,6 +92,7 @@ class FittedRelational:
     left_out: Mapping[str, Mapping[str, str]]
     joined: Mapping[str, Mapping[str, str]] | None = field(default=None, kw_only=True)
     lost: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    dates: Mapping[str, Mapping[str, str]] = field(default_factory=dict, kw_only=True)
     unplaced: dict[str, int] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -97,8 +100,15 @@ class FittedRelational:
         tables = ", ".join(f"{name} ({model.rows:,})" for name, model in self.models.items())
         return (
             f"FittedRelational: models of {tables}\n  It draws all of them: sample(scale=…, seed=…). It may hold "
-            "values of real records: keep it as the data are kept.\nGuarantee: none: {self.why_none}"
+            f"values of real records: keep it as the data are kept.{self._what_is_missing()}\n"
+            f"Guarantee: none: {self.why_none}"
         )
+
+    def _what_is_missing(self) -> str:
+        out = [
+            f"{name}.{column} ({why})" for name, own in self.left_out.items() for column, why in own.items()
+        ]
+        return f"\nLeft out: {'; '.join(out)}." if out else ""
 
     def sample(self, scale: float = 1.0, *, seed: Seed = None) -> dict[str, Any]:
         """Draw a set of tables, in the kind of frame that each was given in.
@@ -121,6 +131,8 @@ class FittedRelational:
             columns = [column for column in own.columns if column in frames[name].columns]
             types = engine.collect(own).schema
             frame = frames[name].select(pl.col(c).cast(types[c]) for c in columns)
+            written = self.dates.get(name, {})
+            frame = frame.with_columns(pl.col(c).dt.strftime(f) for c, f in written.items() if c in columns)
             made[name] = own.with_frame(engine.in_kind(own, frame)).frame
         return made
 
@@ -134,7 +146,7 @@ class FittedRelational:
         frames = {}
         for name, columns in self.joined.items():
             own = self.schema.tables[name]
-            fresh = [numbers.alias(c) for c in (own.key, *own.parents) if c is not None]
+            fresh = [numbers.alias(c) for c in dict.fromkeys((own.key, *own.parents)) if c is not None]
             frames[name] = table.select(*fresh, *(pl.col(new).alias(c) for c, new in columns.items()))
         return frames
 
@@ -157,7 +169,7 @@ class FittedRelational:
                 if not self.schema.tables[family.child].rules:
                     frame = balanced_children(family, frame, own("balance", family.child, family.column))
             key = self.schema.tables[name].key
-            if key is not None:
+            if key is not None and key not in self.schema.tables[name].parents:
                 frame = frame.with_columns(pl.Series(key, np.arange(1, frame.height + 1)))
             extended[name] = frame
         return extended
@@ -175,7 +187,12 @@ class FittedRelational:
             frame = chosen_parents(families, rows, lambda n: draw(n, stream), stream("chosen"))
         for column, parent in self.schema.tables[name].parents.items():
             if not self.schema.tables[parent].public:
-                at = stream("parents", column).integers(max(extended[parent].height, 1), size=frame.height)
+                rng, many = stream("parents", column), extended[parent].height
+                if column == self.schema.tables[name].key:  # one to one: nobody is a parent twice
+                    frame = frame.head(many)
+                    at = rng.permutation(many)[: frame.height]
+                else:
+                    at = rng.integers(max(many, 1), size=frame.height)
                 frame = frame.with_columns(pl.Series(column, at + 1))
         return frame
 

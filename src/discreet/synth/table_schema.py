@@ -28,6 +28,8 @@ _ENDINGS = (".parquet", ".csv", ".csv.gz")
 class LinkedTables:
     """Tables and their schema.
 
+    Also known as: ClavaDDPM comparison; linked tables.
+
     Attributes
     ----------
     schema

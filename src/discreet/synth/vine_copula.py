@@ -56,6 +56,8 @@ class VineCopula(Synthesizer):
     information of neighbors and to the conditional information of the others; it needs no other package. Everything
     else is fitted by pyvinecopulib (``pip install 'discreet[vines]'``).
 
+    Also known as: vine copula; R-vine; D-vine; pair-copula construction.
+
     Parameters
     ----------
     structure

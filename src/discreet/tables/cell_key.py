@@ -55,6 +55,8 @@ class CellKey(TableProtection):
     of its records; the noise is looked up by true count and key in a perturbation table. Two tables that count the
     same people show the same number.
 
+    Also known as: cell-key method; cell key method; CKM; ABS method; TBE.
+
     Parameters
     ----------
     id
@@ -367,6 +369,8 @@ class PerturbationTable:
 @checked
 def perturbation_table(D: int = 5, V: float = 3.0, js: int = 2) -> PerturbationTable:
     """Design the noise of the cell-key method.
+
+    Also known as: ptable.
 
     Parameters
     ----------

@@ -46,6 +46,8 @@ class ControlledRounding(TableProtection):
     they are (zero-restricted). Tables of three and more dimensions, and linked ones, may have no such solution; then
     cells may move further, as few and as little as possible, and the result says how many did.
 
+    Also known as: controlled rounding.
+
     Parameters
     ----------
     base

@@ -283,6 +283,8 @@ def fit_log_linear(
 ) -> LogLinearFit:
     """Fit a log-linear model to the inner cells of a table.
 
+    Also known as: log-linear model; iterative proportional fitting of tables.
+
     Parameters
     ----------
     table
@@ -341,6 +343,8 @@ class PoissonSynthesis(CountSynthesis):
 
     Every inner cell becomes a draw from Poisson(count + alpha), and margins are added up from the draws: counts stay
     whole and not negative, the table stays additive. The pseudocount alpha is the dial between risk and use.
+
+    Also known as: Poisson synthesis; saturated count model.
 
     Parameters
     ----------

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,12 @@ import polars as pl
 
 from discreet.core.arrays import Flags, Integers
 from discreet.core.errors import ParameterError
+from discreet.core.files.journals import digest_of
 from discreet.core.parameters import checked
+from discreet.core.values import jsonable
+from discreet.engine import collect
+from discreet.microdata import Microdata
+from discreet.register import History
 from discreet.tables.exact_disclosure import people_are_the_same
 from discreet.tables.primary_rules import flags_of
 from discreet.tables.table_audit import Audit
@@ -30,6 +36,134 @@ if TYPE_CHECKING:
     from discreet.tables.table import Table
 
 _MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """Which table was asked for, as a register keeps it, so that it can be built anew from the same records.
+
+    Attributes
+    ----------
+    formula
+        Which tables: ``region*age + region*sex``.
+    measure, count, largest, total
+        As `discreet.tables.Table` takes them.
+    hierarchies
+        For each column its sources: the name of a file, or a list of coarser columns.
+    cells
+        Whether the data are cells already.
+    zeros
+        Whether all empty cells are shown.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"place": ["a", "a", "b"], "sex": ["f", "m", "f"]})
+    >>> TableRequest("place*sex").built(people).cells.height
+    8
+    """
+
+    formula: str
+    measure: Sequence[str] | None = None
+    count: str | None = None
+    hierarchies: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    cells: bool = False
+    largest: Sequence[str] | None = None
+    zeros: bool = False
+    total: str = "Total"
+
+    def built(self, data: Any) -> Table:
+        """Build the table."""
+        from discreet.tables.table import Table
+
+        read = {
+            column: [Path(one) if isinstance(one, str) else tuple(one) for one in sources]
+            for column, sources in self.hierarchies.items()
+        }
+        shared: dict[str, Any] = {
+            "measure": self.measure,
+            "count": self.count,
+            "hierarchies": {name: one if len(one) > 1 else one[0] for name, one in read.items()},
+            "zeros": "all" if self.zeros else "observed",
+            "total": self.total,
+        }
+        if self.cells:
+            return Table.from_cells(
+                getattr(data, "frame", data), self.formula, largest=self.largest, **shared
+            )
+        return Table.from_microdata(data, self.formula, **shared)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it, ready for JSON."""
+        return {name: jsonable(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+def earlier_tables(
+    history: History,
+    data: Microdata,
+    asked: TableRequest,
+    method: str,
+) -> tuple[list[EarlierTable], list[str]]:
+    """Build what went out anew from the records, and name what cannot be held against a new table.
+
+    Parameters
+    ----------
+    history
+        What went out.
+    data
+        The records.
+    asked, method
+        The new table, and how it is protected.
+    """
+    found, left = [], []
+    held = history.register
+    lines = {} if held is None else {line["checksum"]: line for line in held.of_kind("table")}
+    files = {digest_of(Path(one)): one for one in history.given if Path(one).is_file()}
+    for mark in {**lines, **files}:
+        line = lines.get(mark)
+        name = Path(files[mark]).name if mark in files else str(line and line["file"])
+        made = dict(line["parameters"]) if line is not None else {}
+        comparable = line is None or (
+            made["method"] == "suppression" and held is not None and line["version"] == held.version
+        )
+        if not comparable or method != "suppression":
+            left.append(name)
+        elif line is None:
+            published = collect(history.read_file(files[mark]))
+            table = replace(asked, formula=_formula_of(published, data, asked)).built(data)
+            found.append(EarlierTable.of(table, published, name))
+        else:
+            own = {key: value for key, value in made.items() if key not in ("method", "rules")}
+            table = TableRequest(**{**own, "measure": asked.measure, "count": asked.count}).built(data)
+            found.append(EarlierTable.of_marks(table, line["suppressed"], name))
+    return found, left
+
+
+def not_held(name: str) -> str:
+    """Say that a person has to hold an earlier table against a new one."""
+    return f"Not held against this table, which a person has to do: '{name}'."
+
+
+def _formula_of(published: pl.DataFrame, data: Microdata, asked: TableRequest) -> str:
+    """Which table a published file is: the columns of the records before its figures."""
+    sums = {*(asked.measure or ()), asked.count, "count", "weighted", "status"}
+    names = [name for name in published.columns if name in data.columns and name not in sums]
+    if not names:
+        raise ParameterError("An earlier file has none of the columns of the data, so that it is no table.")
+    return "*".join(f"`{name}`" for name in names)
+
+
+def enter_table(history: History, result: Any, out: str | Path, told: Mapping[str, Any]) -> None:
+    """Enter which cells of a table went out, by the marks of those that did not; ``told`` is how it was made."""
+    suppressed = getattr(result, "suppressed", None)
+    history.enter(
+        "table",
+        None,
+        out,
+        columns=result.table.dimensions,
+        records=int(result.table.inner["count"].sum()),
+        parameters=told,
+        suppressed=[] if suppressed is None else cell_marks(result.table, suppressed),
+    )
 
 
 @dataclass(frozen=True)
@@ -126,6 +260,8 @@ def suppressed_beside(
     """
     from discreet.tables.table import Table
 
+    if not earlier:
+        return plan.apply(table, **options)
     for one in earlier:
         if one.table.value != table.value:
             raise ParameterError(

@@ -70,6 +70,8 @@ class NegativeBinomialSynthesis(_MixedSynthesis):
     As `PoissonSynthesis`, with a second dial: the variance of a cell of mean m is m + dispersion * m², so that large
     cells, which Poisson leaves nearly as they are, move as well.
 
+    Also known as: negative binomial synthesis; NBI.
+
     Parameters
     ----------
     alpha, epsilon, delta, model, domain, copies, total, accept_no_guarantee
@@ -112,6 +114,8 @@ class PoissonInverseGaussianSynthesis(_MixedSynthesis):
     It protects against learning any single count, large ones included: every published number is a random draw.
 
     As `NegativeBinomialSynthesis`, with factors of an inverse Gaussian law, whose rare large ones are larger.
+
+    Also known as: PIG synthesis; Poisson-inverse-Gaussian.
 
     Parameters
     ----------

@@ -50,6 +50,8 @@ class NoisyCounts(TableProtection):
     the whole budget goes there. With ``margins="independent"`` every published cell gets noise of its own: totals are
     closer and do not add up, and the budget is shared among all cells that one person is part of.
 
+    Also known as: geometric mechanism of tables; discrete Laplace counts.
+
     Parameters
     ----------
     epsilon
@@ -164,6 +166,8 @@ class MultinomialDirichletSynthesis(TableProtection):
 
     Shares of the cells are drawn from a Dirichlet law of count + alpha, and as many units as there were are dealt out
     by them.
+
+    Also known as: Dirichlet-multinomial synthesis; OnTheMap.
 
     Parameters
     ----------

@@ -43,6 +43,8 @@ class Rule(ABC):
 def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
     """Find the sensitive cells of a table.
 
+    Also known as: primary suppression; sensitivity rules.
+
     Parameters
     ----------
     table

@@ -35,6 +35,8 @@ def putative_links(
 ) -> Measure:
     """How many rebuilt records can be tied to a person, and how many of these ties can be proved?
 
+    Also known as: putative re-identification; confirmed re-identification.
+
     Parameters
     ----------
     reconstructed

@@ -185,6 +185,8 @@ class RandomRounding(_DrawnRounding):
     A count goes up with the chance that makes it right on average. Draws come from a secret key and the people in the
     cell, so that the same people are rounded alike in every table, under every filter and on every level.
 
+    Also known as: random rounding; RR3; base 3 rounding.
+
     Parameters
     ----------
     base
@@ -243,6 +245,8 @@ class SmallCountRounding(_DrawnRounding):
     """Round counts below a least count to 0 or to it, at random and right on average; leave the others.
 
     It protects against learning small counts: no published inner count lies between 0 and k.
+
+    Also known as: small count rounding; SmallCountRounding.
 
     Parameters
     ----------

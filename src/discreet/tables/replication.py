@@ -36,6 +36,8 @@ def replication_audit(
 ) -> Measure:
     """Are rare real combinations reproduced run after run?
 
+    Also known as: MikroSim; dynamic microsimulation; replication of rare cells.
+
     Parameters
     ----------
     original
@@ -62,6 +64,12 @@ def replication_audit(
         ``value`` is the share of rare combinations that are systematic. ``detail["combinations"]`` has one row a rare
         combination (codes masked): ``occurs`` (share of runs), ``with_sensitive``, ``chance``, ``limit``,
         ``systematic``; the worst first.
+
+    References
+    ----------
+    Brenzel, H., Palm, M., Weymeirsch, J. and Münnich, R. (2024). Privacy and disclosure risks in spatial dynamic
+    microsimulations. Privacy in Statistical Databases, Lecture Notes in Computer Science 14915.
+    doi:10.1007/978-3-031-69651-0
 
     Examples
     --------

@@ -61,6 +61,8 @@ class _ShareRule(Rule):
 class Dominance(_ShareRule):
     """(n, k): the n largest contributions make up more than k percent of the cell.
 
+    Also known as: dominance rule; (n,k) rule; nk rule.
+
     Examples
     --------
     >>> from discreet.tables import Table, primary
@@ -94,6 +96,8 @@ class PQ(_ShareRule):
     """Prior-posterior: what everybody could estimate within q percent becomes known within p percent.
 
     ``coalition`` is how many contributors may join their knowledge against the largest one.
+
+    Also known as: pq rule; prior-posterior rule.
     """
 
     p: Annotated[float, Percent()] = 10.0
@@ -132,6 +136,8 @@ class PPercent(_ShareRule):
     """p%: the second largest contributor can estimate the largest within p percent.
 
     ``coalition`` is how many contributors may join their knowledge against the largest one.
+
+    Also known as: p% rule; p percent.
 
     Examples
     --------
@@ -216,6 +222,8 @@ class RequestRule(_ShareRule):
 @dataclass(frozen=True)
 class Threshold(Rule):
     """Cells with fewer than so many in them; empty ones only where asked for.
+
+    Also known as: minimum frequency rule.
 
     Parameters
     ----------
@@ -389,6 +397,8 @@ class KDisclosure(Rule):
 
     With k = 0 it is group disclosure. Those k see themselves outside the cell and conclude that all the rest are
     inside (Statistics Norway's k-disclosure).
+
+    Also known as: k-disclosure.
 
     Parameters
     ----------

@@ -130,6 +130,8 @@ def monte_carlo_summary(
 ) -> Measure:
     """What do many runs of a simulation say about each cell, and how surely?
 
+    Also known as: MikroSim; Monte Carlo runs.
+
     Parameters
     ----------
     runs

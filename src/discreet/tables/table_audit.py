@@ -50,6 +50,8 @@ def audit(
     figure; bounds every primary cell by linear programs, and counts by whole numbers; and where asked looks for
     published cells that differ by a small group, and combines the table with earlier releases.
 
+    Also known as: attacker problem; interval audit.
+
     Parameters
     ----------
     table

@@ -84,6 +84,8 @@ def reconstruct(
 ) -> Reconstruction:
     """How much of the records behind published tables can be rebuilt?
 
+    Also known as: database reconstruction; reconstruction attack; census reconstruction.
+
     Parameters
     ----------
     tables

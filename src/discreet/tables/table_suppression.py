@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 class Suppression:
     """Leave out further cells, so that the primary ones cannot be computed from what is published.
 
+    Also known as: GaussSuppression; secondary suppression; complementary suppression; cell suppression.
+
     Parameters
     ----------
     method

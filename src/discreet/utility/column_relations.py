@@ -53,6 +53,8 @@ def rank_correlations(
     values as smaller than all others, which makes the correlation of categories a mere fingerprint: it must be the
     same, whatever it means.
 
+    Also known as: Kendall's tau; Spearman's rho.
+
     Parameters
     ----------
     original, released
@@ -133,6 +135,8 @@ def subgroup_slopes(
     original: Microdata, released: Any, *, y: ColumnName, x: ColumnName, by: ColumnName | None = None
 ) -> Measure:
     """Does a line through two columns rise as steeply in every group of people?
+
+    Also known as: Simpson's paradox; group fits.
 
     Parameters
     ----------
@@ -326,6 +330,8 @@ def table_propensity(
     A classification tree of some depth learns to tell the records of a table from the same columns of the original;
     pMSE is the mean squared distance of its shares from the share of released records. Files that are the same have
     0; the tree is fitted to the records it judges, so even a perfect release has a little more.
+
+    Also known as: pMSE of tables.
 
     Parameters
     ----------

@@ -128,6 +128,8 @@ def combine(
 ) -> Combined:
     """What do several synthetic copies say together, and how sure is it?
 
+    Also known as: Rubin's rules; combining rules; Raghunathan-Reiter-Rubin; T_s; T_p.
+
     Parameters
     ----------
     estimates

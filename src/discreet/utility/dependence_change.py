@@ -212,6 +212,8 @@ def dependence(
     number and a category by the correlation ratio. The difference of a pair is the one of its usual measure, after
     minus before.
 
+    Also known as: Cramer's V; correlation ratio; pairwise correlation difference; PCD.
+
     Parameters
     ----------
     original, released

@@ -58,6 +58,8 @@ def detection(
     that is asked about is missing, with its label, among those that were learned from, so that files that nobody can
     tell apart come out below 0.5.
 
+    Also known as: classifier two-sample test; C2ST; distinguishability.
+
     Parameters
     ----------
     original, released

@@ -97,6 +97,8 @@ def compare_fits(
 ) -> Measure:
     """Do fits of the copies give the answers of the original's fit?
 
+    Also known as: compare.fit.synds; lack-of-fit test.
+
     Parameters
     ----------
     fit_original, fits_synthetic

@@ -32,6 +32,8 @@ def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any:
 
     The shared length is divided by the length of either interval, and the two shares are averaged.
 
+    Also known as: confidence interval overlap; CIO; IO; J_k.
+
     Parameters
     ----------
     a, b
@@ -92,6 +94,8 @@ def ellipsoid_overlap(
 
     Estimates are drawn from the normal distribution of either fit; the share that falls into the confidence ellipsoid
     of the other is divided by the level, and the two are averaged.
+
+    Also known as: ellipsoid overlap.
 
     Parameters
     ----------

@@ -72,6 +72,8 @@ def k_marginal(
     500 times 2 minus the mean sum of their differences. 1,000 means that all tables are the same, 0 that they have no
     cell in common.
 
+    Also known as: NIST k-marginal score; k-marginal.
+
     Parameters
     ----------
     original, released

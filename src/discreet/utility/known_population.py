@@ -160,7 +160,12 @@ def _of_households(facts: ReleaseFacts) -> dict[str, Any] | None:
     chapter="specific",
     place=42,
     work="whole-file",
-    references=(TEMPL,),
+    references=(
+        TEMPL,
+        "Thees, O., Novák, J. and Templ, M. (2024). Evaluation of synthetic data generators on complex "
+        "tabular data. Privacy in Statistical Databases, Lecture Notes in Computer Science 14915. "
+        "doi:10.1007/978-3-031-69651-0",
+    ),
     figures={
         "value": Figure("Change of the number of households", unit="share", better="lower", summary=True),
         "without_adult": Figure(
@@ -287,6 +292,8 @@ def aitchison(a: npt.ArrayLike, t: npt.ArrayLike) -> float:
 
     The distance of the centered logarithms of the cells. Empty cells are taken for half a person (in the smaller of the
     two totals).
+
+    Also known as: Aitchison distance; compositional data.
 
     Parameters
     ----------

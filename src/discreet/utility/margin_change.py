@@ -195,6 +195,8 @@ def margins(
     column in the headline is Kolmogorov-Smirnov for numbers and total variation for categories: both are shares of
     records, between 0 and 1.
 
+    Also known as: total variation distance; TVD.
+
     Parameters
     ----------
     original, released

@@ -69,6 +69,8 @@ def gini_change(
     A classification tree of the target is grown on each file, and both are held against the original: the Gini
     impurity of a leaf is 1 - Σp², that of a tree the mean over its leaves, weighted by records.
 
+    Also known as: Gini coefficient; Lorenz curve.
+
     Parameters
     ----------
     original, released

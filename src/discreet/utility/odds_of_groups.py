@@ -41,6 +41,8 @@ def disparity(
     odds ratio of the merged group; a group that is gone, or for which nothing can be estimated (all of its
     records have the same outcome), gets 1: no difference seen.
 
+    Also known as: odds ratio; disparate impact; fairness.
+
     Parameters
     ----------
     original

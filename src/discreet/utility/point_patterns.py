@@ -142,6 +142,8 @@ def clark_evans(
     The ratio is the mean distance to the nearest other point over the one expected of points strewn at random over the
     smallest rectangle that holds them. Shifts dissolve clusters, so the ratio moves towards 1.
 
+    Also known as: Clark-Evans index; nearest neighbor ratio.
+
     Parameters
     ----------
     original, released
@@ -168,6 +170,12 @@ def clark_evans(
     --------------------
     The rectangle grows with a few far points, and with it the expected distance: give ``area`` to compare files. z is
     the usual one and knows nothing of the edge of the region; with many points it is huge for every real pattern.
+
+    References
+    ----------
+    Cremer, S., Jehmlich, L. and Lenz, R. (2024). Masking georeferenced health data: an analysis taking the example
+    of partially synthetic data on sleep disorder. Privacy in Statistical Databases, Lecture Notes in Computer
+    Science 14915. doi:10.1007/978-3-031-69651-0
 
     Examples
     --------

@@ -234,6 +234,9 @@ def pmse(
     held against what a *correct synthesis* (a file drawn from the right model, fitted to the original) would give:
     ``ratio`` is 1 and ``standardized`` is 0 for one.
 
+    Also known as: propensity score mean squared error; propensity score; SPECKS; PO50; pMSE; standardized pMSE;
+    S_pMSE.
+
     Parameters
     ----------
     original, released

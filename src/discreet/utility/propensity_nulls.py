@@ -78,6 +78,8 @@ def pmse_null(
     With N records of both files, c of them released, pMSE is (1-c)² c/N times a chi-squared variable with k - 1
     degrees of freedom when the release was drawn from a correct model that was fitted to the original.
 
+    Also known as: expected pMSE; null distribution of the pMSE.
+
     Parameters
     ----------
     k

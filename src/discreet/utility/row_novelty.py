@@ -195,9 +195,7 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     if "near_copies" not in beside.measures and figures.get("copied") is not None:
         # Nobody looked for those who come back almost whole.
         by_chance, share = figures["copied_by_chance"], figures["copied_beyond_chance"]
-        copies = int(found.parameters.get("copies", 1))
-        people = round(figures["copied"])
-        yield from people_back(people, "whole", by_chance, share, linked=beside.linked, copies=copies)
+        yield from people_back(figures["copied"], "whole", by_chance, share, linked=beside.linked)
 
 
 @measure(

@@ -264,6 +264,9 @@ def tabular(
     (Voas and Williamson 2001; Raab, Nowok and Dibben 2021). Numbers and dates are cut at breaks found in both files
     together; missing values and special codes are groups of their own.
 
+    Also known as: utility.tables; Voas-Williamson; VW; Freeman-Tukey; SPECKS of tables; MabsDD; WMabsDD;
+    Bhattacharyya distance; dBhatt; Jensen-Shannon divergence; JSD.
+
     Parameters
     ----------
     original, released

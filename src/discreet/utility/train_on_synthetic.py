@@ -75,6 +75,8 @@ def train_on_synthetic(
     Each learner is trained twice, on the original and on the release (on every copy), and both are tested on real
     records that neither has seen.
 
+    Also known as: TSTR; train on synthetic, test on real; machine learning efficacy.
+
     Parameters
     ----------
     original, released

@@ -55,6 +55,8 @@ def transport(
     The least mean cost of matching the records of one file to those of the other (the Wasserstein distance of the
     rows). Numbers are scaled to the range of the original, categories are one column of zeros and ones a level.
 
+    Also known as: Wasserstein distance; earth mover's distance between files.
+
     Parameters
     ----------
     original, released

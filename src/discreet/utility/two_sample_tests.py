@@ -87,6 +87,8 @@ def ks_two_sample(
 ) -> dict[str, float | bool | None]:
     """How far apart are two samples, at most, in cumulative shares?
 
+    Also known as: Kolmogorov-Smirnov; KS test.
+
     Parameters
     ----------
     original, released

@@ -19,9 +19,11 @@ from discreet.engine.precision import Setting
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.side_by_side import check_precision
 from discreet.policy import MAIN, Policy
+from discreet.register import History
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
 from discreet.workflow.comparison_results import ComparedRelease, Comparison, worst_of
+from discreet.workflow.earlier_releases import with_history
 from discreet.workflow.pair_questions import PairCase, PairQuestion, as_ruled, by_name, chosen
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.policy_judgment import cases_of, check_policy, held_against
@@ -53,6 +55,8 @@ def compare(
     progress: bool = False,
     show_values: bool = False,
     accept: Sequence[Acceptance] = (),
+    previous: Mapping[str, Microdata] | None = None,
+    register: History | str | Path | None = None,
     seed: Seed = None,
 ) -> Comparison:
     """What did the protection cost, what is left of the risk, and what went wrong first?
@@ -67,7 +71,8 @@ def compare(
         The file before.
     released
         The file after: a release, a list of synthetic copies of one synthesis, or several releases by name,
-        ``{"cart": s1, "copula": [s2, s3]}``, which are put side by side.
+        ``{"cart": s1, "copula": [s2, s3]}``, which are put side by side. What copies give away, and what is measured of
+        one at a time, is shown of the worst, which is named.
     keys, sensitive
         What an intruder knows and wants to learn; those of the original unless named. Without keys only the distances
         between records speak of risk.
@@ -107,6 +112,11 @@ def compare(
         100,000 records.
     accept
         Open rules of the policy that a named person takes responsibility for.
+    previous
+        Earlier releases of the same people, by name: what they and this one say together is judged too.
+    register
+        The register of what went out, into which a release that was read from a file is entered; one that lies beside
+        the file of the original is asked without being named.
     seed
         For samples and permutations; 0 unless given, so that the same files give the same report.
     progress
@@ -149,7 +159,12 @@ def compare(
     releases = _releases(released)
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < FEWEST):
         raise ParameterError(f"rows must be a whole number of at least {FEWEST}.")
-    original = _with_roles(in_memory(original, rows), keys, sensitive)
+    original = _with_roles(original, keys, sensitive)
+    synthetic = holdout is not None or any(len(copies) > 1 for copies in releases.values())
+    synthetic = synthetic or (rules is not None and rules.is_for_nobodies)
+    marks = [copy.metadata.checksum for copies in releases.values() for copy in copies]
+    history = History.of(original, register, previous, without=marks, synthetic=synthetic)
+    original = in_memory(original, rows)
     held = None
     if holdout is not None:
         require_microdata(holdout, "holdout")
@@ -191,32 +206,41 @@ def compare(
             question, cases[name], settings, must=_must(asked_for and bool(settings), question, cases[name])
         )
         (skipped if isinstance(answer, str) else found)[name][question.name] = answer  # type: ignore[assignment]
-    return Comparison(
-        about=about_file(original, original.roles.keys),
-        releases={
-            name: _release(
-                name,
-                cases[name],
-                found=found[name],
-                skipped=skipped[name],
-                questions=questions,
-                verdict=None
-                if rules is None
-                else _verdict(
-                    rules,
-                    original,
-                    releases[name],
-                    held,
-                    pair=cases[name],
-                    narrowed=wanted is not None,
-                    settled=settled,
-                    accept=accept,
-                    known=_as_ruled(rules, questions, found[name], skipped[name]),
-                ),
-                show_values=show_values,
+    verdicts: dict[str, Verdict | None] = dict.fromkeys(cases)
+    if rules is not None:
+        verdicts = {
+            name: _verdict(
+                rules,
+                original,
+                releases[name],
+                held,
+                pair=cases[name],
+                narrowed=wanted is not None,
+                settled=settled,
+                accept=accept,
+                known=_as_ruled(rules, questions, found[name], skipped[name]),
             )
             for name in cases
-        },
+        }
+    for name in cases if history.earlier or history.lost else ():
+        verdicts[name] = with_history(verdicts[name], history, releases[name][0], policy=rules, accept=accept)
+    compared = {
+        name: _release(
+            name,
+            cases[name],
+            found=found[name],
+            skipped=skipped[name],
+            questions=questions,
+            verdict=verdicts[name],
+            show_values=show_values,
+        )
+        for name in cases
+    }
+    for copy in next(iter(releases.values())) if len(releases) == 1 else ():
+        history.enter(history.kind, copy, verdict=next(iter(verdicts.values())))
+    return Comparison(
+        about={**about_file(original, original.roles.keys), "before": history.said},
+        releases=compared,
         policy=rules,
         show_values=show_values,
     )

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.cards import Card, all_cards, card_of
 from discreet.core.errors import ParameterError, unknown_name
 from discreet.core.findings import Beside, Finding, MapAxis, Side
+from discreet.core.requests import in_which_copy
 from discreet.core.results import Measure
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Verdict
-from discreet.core.wording import columns_not_judged, title_of, worded
+from discreet.core.wording import not_judged_of, title_of, worded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -220,8 +221,8 @@ class Comparison:
 
     @property
     def not_judged(self) -> str:
-        """The columns without a role, and what was not judged about them; empty where every column has one."""
-        return columns_not_judged(self.about.get("without_role") or ())
+        """The columns without a role and what was not judged about them, and what is known of earlier releases."""
+        return not_judged_of(self.about)
 
     @property
     def line(self) -> str:
@@ -413,8 +414,10 @@ def findings_of(beside: Beside) -> dict[Side, list[Finding]]:
     found: dict[Side, list[Finding]] = {"utility": [], "risk": []}
     for card in _asked(beside):
         if card.worst and card.compare:
-            for finding in card.worst.findings(beside.measures[card.name], beside):
-                found[finding.side or card.compare.side].append(finding)
+            measure = beside.measures[card.name]
+            for finding in card.worst.findings(measure, beside):
+                said = f"{in_which_copy(measure)}{finding.sentence}"
+                found[finding.side or card.compare.side].append(replace(finding, sentence=said))
     return found
 
 

@@ -26,7 +26,9 @@ from discreet.core.verdicts import Acceptance, Check, Unjudged, Verdict
 from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
+from discreet.register import History
 from discreet.risk import differencing
+from discreet.workflow.pairing import with_roles_of
 
 EARLIER = "earlier_releases"
 HISTORY = "what went out before"
@@ -93,6 +95,24 @@ def with_earlier(
         checks=(*(one for one in checks if isinstance(one, Check)), *before.checks),
         unjudged=(*before.unjudged, *(one for one in checks if isinstance(one, Unjudged))),
     ).accepting(accept)
+
+
+def with_history(
+    verdict: Verdict | None,
+    history: History,
+    released: Microdata,
+    *,
+    policy: Policy | str | Path | None = None,
+    accept: Sequence[Acceptance] = (),
+) -> Verdict | None:
+    """Judge a release together with all that a door knows of what went out before."""
+    if not (history.earlier or history.lost):
+        return verdict
+    keys = released.roles.keys if history.data is None else history.data.roles.keys
+    file = released if history.data is None else with_roles_of(history.data, released)
+    return with_earlier(
+        verdict, file, history.earlier, policy=policy, keys=keys, lost=history.lost, accept=accept
+    )
 
 
 def _company(policy: Policy | str | Path | None) -> int:

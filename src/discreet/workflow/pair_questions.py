@@ -14,7 +14,7 @@ from discreet import engine
 from discreet.core.cards import Card, OfPair, all_cards, card_of
 from discreet.core.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.core.randomness import Seed, generator
-from discreet.core.requests import FileRole, Request, check_settings
+from discreet.core.requests import FileRole, Request, check_settings, worst_of
 from discreet.core.results import Measure
 from discreet.engine import Missing
 from discreet.engine.precision import Setting
@@ -239,8 +239,13 @@ class PairQuestion:
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones.
 
-        What is given away about people is also asked of the release as it can be read back; the worst answer counts.
+        What is given away about people is asked of each copy by itself, and also of the release as it can be read back;
+        the worst answer counts.
         """
+        copies = len(case.files.copies)
+        if copies > 1 and self.side == "risk":
+            answers = [self.answer(case.of_copy(place), parameters) for place in range(copies)]
+            return worst_of(answers, self.card.badness)
         readings = [
             one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
         ]
@@ -255,7 +260,7 @@ class PairQuestion:
                 raise
         for reading in even:
             other = self._answer(reading.case, parameters)
-            if found is None or self._badness(other) > self._badness(found):
+            if found is None or self.card.badness(other) > self.card.badness(found):
                 found = replace(other, caveats=[f"For this answer {reading.how}.", *other.caveats])
         assert found is not None
         if self.needs.judged_by_holdout and len(even) < len(readings):
@@ -269,26 +274,10 @@ class PairQuestion:
         figures = dict(found.figures)
         for figure in self.card.figures.values():
             end = figure.interval[1] if figure.interval else ""
-            if end and (other.figures.get(end) or 0) > (figures.get(end) or 0):
-                figures |= {
-                    name: other.figures.get(name) for name in (end, figure.middle, figure.tries) if name
-                }
+            if _number(other.figures.get(end)) > _number(figures.get(end)):
+                names = (end, figure.middle, figure.tries)
+                figures |= {name: other.figures.get(name) for name in names if name}
         return replace(found, figures=figures)
-
-    def _badness(self, found: Measure) -> tuple[float, float]:
-        """Order answers by their headline and what rules are made on, and then by all shares of which less is better.
-
-        A headline that is a little larger must not hide what another reading gives away.
-        """
-        shares: dict[str, float] = {}
-        for name, figure in self.card.figures.items():
-            number = found.figures.get(name)
-            if figure.unit and figure.better != "higher" and isinstance(number, int | float):
-                shares[name] = number / figure.most
-        ruled = sum(share for name, share in shares.items() if "rule" in self.card.figures[name].words)
-        head = self.card.figures.get("value")
-        most = head.most if head is not None and head.unit else 1.0
-        return float(found.value or 0.0) / most + ruled, sum(shares.values())
 
     def _answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         if case.whole is not None:
@@ -370,6 +359,10 @@ class PairQuestion:
             f"Left out here, because their values cannot be brought to one form where the data is: {listed}."
         )
         return replace(found, caveats=[said, *found.caveats])
+
+
+def _number(figure: Any) -> float:
+    return float(figure) if isinstance(figure, int | float) else 0.0
 
 
 def as_ruled(case: PairCase, rules: Sequence[Rule]) -> PairCase:

@@ -32,9 +32,10 @@ from discreet.core.verdicts import Acceptance, Check, Unjudged, Verdict
 from discreet.engine import Missing
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
+from discreet.register import History
 from discreet.workflow import pair_questions, questions
 from discreet.workflow.beside_rules import NEW_COLUMNS, NO_ROLE, PERSON, beside_rules
-from discreet.workflow.earlier_releases import EARLIER, with_earlier
+from discreet.workflow.earlier_releases import EARLIER, with_history
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 from discreet.workflow.pairing import pair_of, with_roles_of
 from discreet.workflow.questions import ORIGINAL, WHOSE, Case, Lack, intruder_cases
@@ -60,6 +61,7 @@ def judge(
     crossed: Mapping[str, Measure] | None = None,
     accept: Sequence[Acceptance] = (),
     previous: Mapping[str, Microdata] | None = None,
+    register: History | str | Path | None = None,
     seed: Seed = None,
 ) -> Verdict:
     """Does this release meet the policy?
@@ -101,6 +103,8 @@ def judge(
         Open rules that a named person takes responsibility for; what failed cannot be accepted.
     previous
         Earlier releases of the same people, by name: what they and this one say together is judged too.
+    register
+        The register of what went out; one that lies beside the file of the original is asked without being named.
 
     Returns
     -------
@@ -144,10 +148,12 @@ def judge(
         stop_at_failure=stop_at_failure,
         accept=accept,
     )
-    for copy in copies if previous else ():
-        known = (original or copy).roles.keys
-        held = with_earlier(verdict, copy, previous or {}, policy=rules, keys=known, accept=accept)
-        verdict = held or verdict
+    marks = [copy.metadata.checksum for copy in copies]
+    synthetic = rules.is_for_nobodies or len(copies) > 1 or holdout is not None or crossed is not None
+    history = History.of(original, register, previous, without=marks, synthetic=synthetic)
+    for copy in copies:
+        verdict = with_history(verdict, history, copy, policy=rules, accept=accept) or verdict
+        history.enter(history.kind, copy, verdict=verdict)
     return verdict
 
 
@@ -189,6 +195,7 @@ def held_against(
         pair = pair_questions.as_ruled(pair, policy.comparison)
     bench = _Bench(policy, alone, pair, measured or {}, measured_pair, crossed or {})
     rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
+    rules.sort(key=lambda named: not named[1].is_attack)
     found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
     failed = False
     for table, rule in sorted(rules, key=_effort) if stop_at_failure else rules:

@@ -113,9 +113,10 @@ class Bench:
         Where keys became those of other people, who looks somebody up by their true keys may find nobody. What is
         learned is then also asked for an intruder who knows into which group a person was put, and the worse counts.
         """
+        from discreet.register import History
         from discreet.workflow.policy_judgment import judge
 
-        verdict = judge(made, self.policy, self.data, stop_at_failure=stop_at_failure)
+        verdict = judge(made, self.policy, self.data, stop_at_failure=stop_at_failure, register=History())
         if verdict.failed and stop_at_failure:
             return verdict
         return replace(verdict, checks=(*verdict.checks, *self._learned_by_group(made)))

@@ -31,6 +31,7 @@ from discreet.core.results import Measure, Step
 from discreet.core.verdicts import Acceptance, Verdict
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
+from discreet.register import History
 from discreet.synth import Fitted, Sequential, Synthesizer
 from discreet.synth.column_forms import as_numbers
 from discreet.synth.methods.tree_donors import Cart
@@ -283,7 +284,9 @@ class _Drawing:
 
     def verdict(self, file: Microdata, policy: Policy, attacked: Mapping[str, Measure] | None) -> Verdict:
         """Judge a file; with what attacks found where the rest holds."""
-        return judge(file, policy, self.data, crossed=attacked, accept=self.accept, seed=self.root)
+        return judge(
+            file, policy, self.data, crossed=attacked, accept=self.accept, register=History(), seed=self.root
+        )
 
 
 def _by_strangers(

@@ -17,15 +17,17 @@ from discreet.core.randomness import Seed
 from discreet.core.results import Assessment, Measure, Release
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Acceptance, Verdict
-from discreet.core.wording import columns_not_judged
+from discreet.core.wording import not_judged_of
 from discreet.dp import Ledger
 from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan, Treatment
+from discreet.register import History
 from discreet.utility import information_loss
 from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.assessment import assess
+from discreet.workflow.earlier_releases import with_history
 from discreet.workflow.pairing import with_roles_of
 from discreet.workflow.policy_judgment import judge
 from discreet.workflow.trials import COST, Numbered
@@ -72,6 +74,7 @@ class ReleaseReport:
     caveats: tuple[str, ...] = ()
     show_values: bool = False
     judged: Verdict | None = None
+    history: History = field(default_factory=History)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -86,15 +89,8 @@ class ReleaseReport:
 
     @property
     def not_judged(self) -> str:
-        """The released columns without a role, and what was not judged about them."""
-        return columns_not_judged(self.about.get("without_role") or ())
-
-    def judged_as(self, verdict: Verdict | None) -> ReleaseReport:
-        """Replace the verdict, as by one that knows what went out before."""
-        after = self.after
-        if after is not None and after.verdict is not None:
-            after = replace(after, verdict=verdict)
-        return replace(self, judged=verdict, after=after)
+        """The released columns without a role, what was not judged of them, and what is known of earlier releases."""
+        return not_judged_of(self.about)
 
     def of_file(self, path: str | Path) -> ReleaseReport:
         """Tie the report to the file the release was written to, by its checksum."""
@@ -105,6 +101,15 @@ class ReleaseReport:
             return self
         told = {"released_file": place.name, "released_checksum": checksum(place)}
         return replace(self, about={**self.about, **told})
+
+    def entered(self, path: str | Path) -> ReleaseReport:
+        """Enter the release in the register, where one was named, once it was written.
+
+        One that does not meet its policy is entered only where somebody has signed that it goes out.
+        """
+        signed = (self.about.get("signed") or {}).get("decision") in ("release", "conditions")
+        self.history.enter_made(self.release, path, self.judged, decided=signed)
+        return replace(self, about={**self.about, "before": self.history.said})
 
     def signed(
         self, *, name: str, role: str = "", date: str = "", decision: str = "", remarks: str = ""
@@ -159,6 +164,8 @@ def document_release(
     show_values: bool = False,
     progress: bool = False,
     accept: Sequence[Acceptance] = (),
+    previous: Mapping[str, Microdata] | None = None,
+    register: History | str | Path | None = None,
 ) -> ReleaseReport:
     """What was done to this file, what is left of the risk, and what did it cost?
 
@@ -185,6 +192,11 @@ def document_release(
         Show a progress bar on a terminal.
     accept
         Open rules of the policy that a named person takes responsibility for.
+    previous
+        Earlier releases of the same people, by name: what they and this one say together is judged too.
+    register
+        The register of what went out; `ReleaseReport.entered` writes the release into it. One that lies beside the file
+        of the original is asked without being named.
 
     Returns
     -------
@@ -219,6 +231,7 @@ def document_release(
         show_values=show_values,
         progress=progress,
         accept=accept,
+        history=History.of(original, register, previous),
     )
 
 
@@ -235,6 +248,8 @@ def document_plan(
     ledger: Ledger | None = None,
     record_key: str | Sequence[str] | None = None,
     accept: Sequence[Acceptance] = (),
+    previous: Mapping[str, Microdata] | None = None,
+    register: History | str | Path | None = None,
     seed: Seed = None,
 ) -> ReleaseReport:
     """Apply a plan and document it; records are followed through removal and reordering.
@@ -253,6 +268,7 @@ def document_plan(
     (0.2, True)
     """
     rules = None if policy is None else Policy.load(policy)
+    history = History.of(data, register, previous)
     steps = plan if isinstance(plan, Plan) else Plan([plan])
     if ledger is not None:  # numbered it is another file
         ledger.check_source(data)
@@ -281,6 +297,7 @@ def document_plan(
         show_values=show_values,
         progress=progress,
         accept=accept,
+        history=history,
     )
 
 
@@ -294,6 +311,7 @@ def _reported(
     missing: Missing,
     show_values: bool,
     accept: Sequence[Acceptance],
+    history: History,
     labels: pl.DataFrame | None = None,
     **settings: Any,
 ) -> ReleaseReport:
@@ -317,18 +335,24 @@ def _reported(
             measured=after.scenarios if after else None,
             labels=labels,
             accept=accept,
+            register=History(),
         )
-        # The release has one verdict, also where the page shows it beside the figures of the release alone.
-        after = replace(after, verdict=judged) if after else None
+    judged = with_history(judged, history, released, policy=rules, accept=accept)
+    # The release has one verdict, also where the page shows it beside the figures of the release alone.
+    after = replace(after, verdict=judged) if after and judged else after
     report = ReleaseReport(
         release=release,
         before=before,
         after=after,
         cost=Measure(COST, None, {}, NOT_COMPARED) if private else cost(),
-        about=_about_release(original, released, after) if private else _about(original, release, before),
+        about={
+            **(_about_release(original, released, after) if private else _about(original, release, before)),
+            "before": history.said,
+        },
         caveats=tuple(_caveats(original, release, missing)),
         show_values=show_values,
         judged=judged,
+        history=history,
     )
     if path is not None:
         report.to_html(path)

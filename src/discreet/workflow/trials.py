@@ -206,6 +206,7 @@ def _tried_on_file(file: str, roles: Mapping[str, Any], metadata: Metadata, colu
 
 def tried(numbered: Numbered, job: Job) -> Trial:
     """Apply one plan, assess what comes out and compare it with the original."""
+    from discreet.register import History
     from discreet.utility import information_loss
     from discreet.workflow.aligning import columns_that_count
     from discreet.workflow.assessment import assess
@@ -225,6 +226,7 @@ def tried(numbered: Numbered, job: Job) -> Trial:
             missing=about.missing,
             measured=found.scenarios,
             labels=numbered.labels(made),
+            register=History(),  # it is asked once, about the plan that is applied
         )
         ids = numbered.column if numbered.column in made.schema else None
         original = numbered.data if ids else before

@@ -16,6 +16,7 @@ from discreet.dp import Ledger
 from discreet.io import options_for, read, sidecar_path
 from discreet.io.naming import is_address, parsed_address
 from discreet.microdata import Microdata
+from discreet.register import History
 from discreet.workflow import inspect
 
 
@@ -60,6 +61,13 @@ class Bench:
         data = self.file(source)
         with caused_by("roles"):
             return Microdata(data.frame, metadata=data.metadata, **dict(roles))
+
+
+def history_of(data: Microdata, *, synthetic: bool = False) -> History:
+    """Ask what went out of a file before; the page enters what it writes where there is a register."""
+    found = History.of(data, synthetic=synthetic, speaks=True)
+    found.writes = found.register is not None
+    return found
 
 
 def note_source(source: Mapping[str, Any]) -> None:

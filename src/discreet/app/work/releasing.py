@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.app.jobs import caused_by
-from discreet.app.work.bench import Bench, note_source
+from discreet.app.work.bench import Bench, history_of, note_source
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of
 from discreet.core.cards import all_cards
@@ -19,6 +19,7 @@ from discreet.core.files.inputs import check_not_read
 from discreet.core.value_gate import gated, without_literals
 from discreet.io import write, write_together
 from discreet.policy import Policy
+from discreet.register import History
 from discreet.report import release_view
 from discreet.report.comparison_report import releases_of
 from discreet.report.plots import chart_svg
@@ -57,6 +58,7 @@ def compare_release(
         measures=None if thorough else asked_at_once(),
         progress=True,
         show_values=show_values,
+        register=History(),
     )
     named = identifiers_left(report, roles)
     return {
@@ -127,6 +129,7 @@ def write_release(
         for file, text in texts.items():
             (unfinished / file).write_text(text, encoding="utf-8")
         (unfinished / _MARK).write_text(_MARK_TEXT, encoding="utf-8")
+    report = report.entered(place / name) if goes_out else report
     written = [path for path in sorted(place.iterdir()) if path.name != _MARK]
     return {
         **report_view(report),
@@ -213,7 +216,8 @@ def _documented(
 ) -> ReleaseReport:
     """Apply the plan and judge it, once for the same plan."""
     data = bench.with_roles(source, roles)
-    key = f"{key_of(roles, steps, seed)} {policy} {show_values}"
+    history = history_of(data)
+    key = f"{key_of(roles, steps, seed)} {policy} {show_values} {history.line}"
     held = bench.made.get("report")
     if held is not None and held[0] == key:
         kept: ReleaseReport = held[1]
@@ -221,7 +225,15 @@ def _documented(
     with caused_by("policy"):
         rules = Policy.load(policy)
     with caused_by("steps"):
-        report = document_plan(data, plan_of(steps), rules, seed=seed, progress=True, show_values=show_values)
+        report = document_plan(
+            data,
+            plan_of(steps),
+            rules,
+            seed=seed,
+            progress=True,
+            show_values=show_values,
+            register=history,
+        )
     bench.made["report"] = (key, report)
     return report
 
@@ -320,13 +332,17 @@ def make_copies(
         fitted = chosen.fit(data, seed=seed, progress=True)
     drawn = fitted.sample(rows, copies=copies, seed=seed + 1, progress=True)
     files = drawn if isinstance(drawn, list) else [drawn]
-    compared = comparison_view(compare(data, files, measures=asked_at_once(), progress=True))
+    history = history_of(data, synthetic=True)
+    found_out = compare(data, files, measures=asked_at_once(), progress=True, register=History())
     written: list[str] = []
     if targets:
         with caused_by("out"):
             write_together(files, targets, overwrite=overwrite)
             save_plan(chosen, plan, overwrite=overwrite)
             written = [str(target) for target in (*targets, plan)]
+            for file, target in zip(files, targets, strict=True):
+                history.enter("synthetic", file, target)
+    compared = {**comparison_view(found_out), "before": history.line}
     return {"compared": compared, "written": written, "copies": copies, "rows": files[0].size_in_words}
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.app.jobs import caused_by
-from discreet.app.work.bench import Bench
+from discreet.app.work.bench import Bench, history_of
 from discreet.app.work.releasing import check_signed
 from discreet.core.errors import ParameterError
 from discreet.core.files.atomic import check_target, replacing_together
@@ -22,6 +22,13 @@ from discreet.microdata import Microdata
 from discreet.report.table_report import Sheet, sheets_of, write_table_report
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
 from discreet.tables.dimension_sources import hierarchy_from
+from discreet.tables.earlier_tables import (
+    TableRequest,
+    earlier_tables,
+    enter_table,
+    not_held,
+    suppressed_beside,
+)
 
 LEFT_OUT = ("primary", "secondary", "hidden")
 RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}
@@ -62,20 +69,38 @@ def protect_table(
         built = Table.from_microdata(data, table, measure=[measure] if measure else None, hierarchies=told)
     with caused_by("rule"):
         judged = primary(built, _rule(rule, list(numbers)))
-        result = Suppression().apply(judged)
+        history = history_of(data, synthetic=True)
+        asked = TableRequest(
+            table,
+            measure=[measure] if measure else None,
+            hierarchies={
+                name: [given if isinstance(given, str) else list(given)]
+                for name, given in hierarchies.items()
+                if given
+            },
+        )
+        earlier, left = earlier_tables(history, data, asked, "suppression")
+        result = suppressed_beside(Suppression(), judged, earlier)
     states = result.table.cells["suppressed"].to_list()
     after = np.where(
         result.suppressed, np.nan, result.table.cells[result.table.value].cast(pl.Float64).to_numpy()
     )
     written: list[str] = []
     if out is not None:
-        check_signed(signed or {}, clears=bool(result.audit.safe), otherwise="The audit found a disclosure.")
+        clears = None if result.audit.safe and left else bool(result.audit.safe)
+        otherwise = (
+            "An earlier table could not be held against it." if left else "The audit found a disclosure."
+        )
+        check_signed(signed or {}, clears=clears, otherwise=otherwise)
         with caused_by("out"):
             written = _written(result, targets, signed or {}, overwrite=overwrite)
+            if len(targets) > 1 and (result.audit.safe or (signed or {}).get("decision")):
+                made = {**asked.to_dict(), "method": "suppression", "rules": [f"{rule}={numbers}"]}
+                enter_table(history, result, targets[-1], made)
     return {
         "summary": result.summary(),
         "safe": bool(result.audit.safe),
-        "audit": list(result.audit.sentences),
+        "audit": [*result.audit.sentences, *(not_held(name) for name in left), history.line],
         "notes": list(result.table.notes),
         "primary": states.count("primary"),
         "secondary": sum(state is not None for state in states) - states.count("primary"),

@@ -317,6 +317,8 @@ def smote(
     the neighbors (SMOTE-NC). Every new record lies on a line between two real ones: look at `closeness` before
     anything leaves the house.
 
+    Also known as: SMOTE; SMOTE-NC; synthetic minority oversampling technique.
+
     Parameters
     ----------
     data

@@ -71,6 +71,8 @@ class MacroToMicro(Synthesizer):
     Every record is invented: it fits the tables and nobody else. Use it for test and teaching files where no record
     may be touched, or to see how near an intruder who has the tables can come to the records.
 
+    Also known as: SynC; macro-to-micro; copula from aggregates.
+
     Parameters
     ----------
     unit

@@ -54,6 +54,8 @@ class FromOutputs(Synthesizer):
     before they enter a secure lab; and if a file made from results alone lets somebody learn about individuals, the
     results themselves are risky.
 
+    Also known as: bespoke teaching data; data from published outputs; simulated annealing.
+
     Parameters
     ----------
     codebook

@@ -46,6 +46,8 @@ def preflight(
     people round, wrong types, identifiers, columns with hundreds of levels, questions that were skipped. Each finding
     comes with its evidence and a proposal; the plan can be saved, edited and run.
 
+    Also known as: know your data; data preparation.
+
     Parameters
     ----------
     data
@@ -80,6 +82,12 @@ def preflight(
     It sees patterns, not meanings: a rule that all records keep may be chance in a small file, and a code that is
     rare, or a value among others, stays unseen. Dependencies of one column on two others are found only where they
     are sums or products.
+
+    References
+    ----------
+    Latner, J., Neunhoeffer, M. and Drechsler, J. (2024). Generating synthetic data is complicated: know your data
+    and know your generator. Privacy in Statistical Databases, Lecture Notes in Computer Science 14915.
+    doi:10.1007/978-3-031-69651-0
 
     Examples
     --------

@@ -60,6 +60,9 @@ class Sequential(Synthesizer):
     tree whose leaves are filled with observed values (CART), which keeps margins, skew and most relations without
     being told anything (Reiter 2005; Nowok, Raab and Dibben 2016).
 
+    Also known as: synthpop; syn; sequential CART; fully conditional specification; FCS; CART synthesis; ctree; pmm;
+    predictive mean matching; norm; polyreg.
+
     Parameters
     ----------
     method

@@ -73,6 +73,8 @@ def choose_order(
 ) -> OrderChoice:
     """In which order should the columns be synthesized?
 
+    Also known as: visit sequence; order of synthesis.
+
     Parameters
     ----------
     data

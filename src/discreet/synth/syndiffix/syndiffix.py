@@ -58,6 +58,8 @@ class SynDiffix(Synthesizer):
     the same columns gives the same answer. Records are drawn evenly within the ranges that are left. Many columns are
     grouped into clusters of a few, which are joined by columns they share (Francis, Berneanu and Gashi 2023).
 
+    Also known as: SynDiffix; Diffix; sticky noise.
+
     Parameters
     ----------
     salt

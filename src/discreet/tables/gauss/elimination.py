@@ -103,6 +103,8 @@ def secondary(
     would then be a combination of published cells (Langsrud 2024). Works on any set of linked and hierarchical
     tables at once, because it sees only which inner cells add up to which published cell.
 
+    Also known as: GaussSuppression; Gaussian elimination; SSBtools.
+
     Parameters
     ----------
     x
