@@ -88,11 +88,11 @@ def among(verdict: Verdict, policy: str) -> Verdict:
     )
 
 
-def run(path: Path) -> dict[Case, dict[str, object]]:
+def run(path: Path, *, more: bool) -> dict[Case, dict[str, object]]:
     """Judge what was not judged yet, a line each."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     found = {tuple(one["case"]): one for one in map(json.loads, lines)}
-    left = [case for case in cases() if case not in found]
+    left = [case for case in cases() if case not in found] if more else []
     began = time.process_time()
     with path.open("a", encoding="utf-8") as file:
         for case in left:
@@ -164,8 +164,11 @@ def main() -> None:
     )
     options.add_argument("--results", type=Path, default=Path(__file__).with_suffix(".jsonl"))
     options.add_argument("--picture", type=Path)
+    options.add_argument(
+        "--judged", action="store_true", help="print and draw what was judged, and judge no more"
+    )
     given = options.parse_args()
-    found = run(given.results)
+    found = run(given.results, more=not given.judged)
     for policy in ("synthetic-file", "three-attackers"):
         fresh = counted(found, policy, least=0, most=0)
         table(f"Fresh people, {policy}", {f"{rows:,} people": fresh[rows] for rows in fresh})
