@@ -34,6 +34,8 @@ from discreet.workflow.usual_treatments import (
     values_swapped,
 )
 
+_DETAILED, _DEAREST = 1.6, 12.0  # the entropy of five equal values; and what a gap costs at most
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -156,6 +158,11 @@ class Recipe:
         rungs = {**dict(self.rungs), column: rung}
         return replace(self, rungs=tuple(sorted((name, place) for name, place in rungs.items() if place)))
 
+    def _dear(self, frame: Frame, key: str) -> float:
+        """Say how much more a gap of a key costs that has few values: it would nearly always hide the rare one."""
+        told = max(frame.ladders[key].rungs[self.rung(key)].entropy, 0.1)
+        return round(min(_DEAREST, max(1.0, (_DETAILED / told) ** 1.5)), 1)
+
     def plan(self, frame: Frame, title: str = "") -> Plan:
         """Turn the recipe into a plan that names its columns, so that it runs without roles."""
         return Plan([step for step, _ in self.steps(frame)], title)
@@ -175,7 +182,7 @@ class Recipe:
         swapped = frame.swaps[self.swap]
         models = [model for model in frame.aims.models if model not in swapped]
         if keys and self.k > 1:
-            costs = {key: cost for key, cost in frame.cautious.items() if key in keys and cost != 1}
+            costs = {key: frame.cautious.get(key, 1.0) * self._dear(frame, key) for key in keys}
             followed = {key: found for key in keys if (found := frame.followers(key))}
             steps.append(cells_suppressed(self.k, keys, costs, followed))
         if keys and self.hide and models:
@@ -366,6 +373,7 @@ _MOSTLY_OWN = (
 )
 _STEPS, _FEWER_STEPS, _FEWEST_STEPS = 500, 200, 50
 _FEWEST_ON_TOP = 10
+_EACH = 0.1  # of those whom an amount may tell, the part that a single column may
 
 
 def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict[str, tuple[float, float]]:
@@ -390,14 +398,16 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
         alone = int((counts == 1).sum())
         own = alone >= _MOSTLY_OWN * len(known) or mostly_own(counts.to_numpy())
         few = max(aims.k, _FEWEST_ON_TOP)
-        if len(known) < 2 * few or not (own or alone > aims.amounts * len(values)):
+        if len(known) < 2 * few or not (own or alone > _EACH * aims.amounts * len(values)):
             continue
         numbers = known.to_numpy()
         low, high = np.quantile(numbers, [0.05, 0.95])
         spread = float(high - low) if high > low else float(numbers.max() - numbers.min())
         base = round_number(spread / (_FEWER_STEPS if aims.own else _STEPS))
         while (
-            aims.own and base < spread / _FEWEST_STEPS and _alone(numbers, base) > aims.amounts * len(values)
+            aims.own
+            and base < spread / _FEWEST_STEPS
+            and _alone(numbers, base) > _EACH * aims.amounts * len(values)
         ):
             base = round_number(1.5 * base)
         top = float(np.sort(numbers)[-few])
