@@ -160,8 +160,8 @@ class Recipe:
 
     def _dear(self, frame: Frame, key: str) -> float:
         """Say how much more a gap of a key costs that has few values: it would nearly always hide the rare one."""
-        told = max(frame.ladders[key].rungs[self.rung(key)].entropy, 0.1)
-        return round(min(_DEAREST, max(1.0, (_DETAILED / told) ** 1.5)), 1)
+        told: float = max(frame.ladders[key].rungs[self.rung(key)].entropy, 0.1)
+        return round(min(_DEAREST, max(1.0, float((_DETAILED / told) ** 1.5))), 1)
 
     def plan(self, frame: Frame, title: str = "") -> Plan:
         """Turn the recipe into a plan that names its columns, so that it runs without roles."""
@@ -376,11 +376,14 @@ _FEWEST_ON_TOP = 10
 _EACH = 0.1  # of those whom an amount may tell, the part that a single column may
 
 
-def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict[str, tuple[float, float]]:
+def own_numbers(
+    table: pl.DataFrame, columns: Sequence[str], aims: Aims, weight: str | None = None
+) -> dict[str, tuple[float, float]]:
     """Find the numbers that people have alone: the base to round them to, and the round number above which few lie.
 
     The base cuts the middle nine tenths into about two hundred steps (five hundred where the policy does not ask for
-    it), and into fewer while more people are alone with what is left than the policy lets an amount tell.
+    it), and into fewer while more people are alone with what is left than the policy lets an amount tell. No ``weight``
+    is rounded to zero.
 
     Examples
     --------
@@ -410,6 +413,8 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
             and _alone(numbers, base) > _EACH * aims.amounts * len(values)
         ):
             base = round_number(1.5 * base)
+        if name == weight:
+            base = min(base, _rounded_down(2 * float(numbers.min()), 0.0))
         top = float(np.sort(numbers)[-few])
         found[name] = (base, _rounded_down(top, base))
     return found
@@ -422,6 +427,6 @@ def _alone(numbers: Floats, base: float) -> int:
 def _rounded_down(number: float, base: float) -> float:
     """Give the number of two digits, and multiple of a base, next below."""
     digits = 10.0 ** (math.floor(math.log10(abs(number))) - 1) if number else base
-    step = max(digits, base)
+    step = max(digits, base) or 1.0
     whole = float(f"{math.floor(number / step + 1e-9) * step:.12g}")
     return int(whole) if whole.is_integer() else whole

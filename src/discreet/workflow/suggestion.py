@@ -295,6 +295,7 @@ def _frame(
                 if name not in (*roles.keys, *known, *gone) and details.get(name) is not True
             ],
             aims,
+            roles.weight,
         ),
     )
 
