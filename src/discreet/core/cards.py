@@ -192,8 +192,6 @@ class OfPair:
         Whether its headline depends on the number of records, so that a sample has another one than the whole files.
     at_once
         Whether the page asks it at once, and not only where a reader wants all that can be asked.
-    by_group
-        Whether a rule on it must also hold for who knows into which group a person was put, where keys were exchanged.
     settings
         Parameters that differ from the defaults of the measure, because here it is one of many; None takes away what
         the comparison would give.
@@ -215,7 +213,6 @@ class OfPair:
     any_size: bool = False
     by_size: bool = False
     at_once: bool = False
-    by_group: bool = False
     settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
 
 

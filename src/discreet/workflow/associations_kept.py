@@ -101,6 +101,10 @@ class Associations:
                 lost.append(before.lost_in(after))
         return max(lost)
 
+    def strain_of_both(self, pair: tuple[str, str], codes: tuple[Integers, Integers]) -> float:
+        """Say which part of an association goes when both columns are coarser."""
+        return self.strong[pair].lost_in(_Strength.of(*codes, codes[0] > 0))
+
     def kept(self, released: pl.DataFrame, but: Sequence[str] = ()) -> list[Association]:
         """Measure them in a release of the same records, those that lost most first; ``but`` are left aside."""
         there = [name for name in self.codes if name in released.columns and name not in but]

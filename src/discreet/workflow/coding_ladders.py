@@ -94,6 +94,12 @@ class Rung:
     loss: float
     strain: float = 0.0
 
+    @property
+    def entropy(self) -> float:
+        """How much the coding tells, in nats."""
+        shares = np.bincount(self.codes) / max(1, len(self.codes))
+        return float(-(shares * np.log(np.maximum(shares, 1e-12))).sum())
+
 
 @dataclass(frozen=True)
 class Ladder:

@@ -19,7 +19,7 @@ import polars as pl
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
-from discreet.workflow.associations_kept import WORTH_KEEPING, price_of_strain
+from discreet.workflow.associations_kept import WORTH_KEEPING, Associations, price_of_strain
 from discreet.workflow.recipes import Frame, Recipe
 from discreet.workflow.usual_treatments import CUT, GROUP
 
@@ -67,6 +67,8 @@ class Forecast:
         The sensitive columns.
     weights
         The weight of each compared column in the loss; they add up to 1.
+    associations
+        Those of the file that are worth keeping.
     cells
         How many more cells records of small classes lose than was reckoned, as learned so far.
     """
@@ -74,10 +76,12 @@ class Forecast:
     frame: Frame
     sensitive: Mapping[str, pl.Series]
     weights: Mapping[str, float]
+    associations: Associations
     cells: float = 1.0
     asked: int = 0
     _outcomes: dict[tuple[str, int], _Outcome] = field(default_factory=dict)
     _known: dict[tuple[tuple[tuple[str, int], ...], int, int], Exposure] = field(default_factory=dict)
+    _pairs: dict[tuple[tuple[str, str], tuple[int, int]], float] = field(default_factory=dict)
     _entropies: dict[tuple[str, int], float] = field(default_factory=dict)
     _alone: dict[tuple[tuple[str, int], ...], Flags] = field(default_factory=dict)
 
@@ -91,8 +95,15 @@ class Forecast:
 
     def strain(self, recipe: Recipe) -> float:
         """Predict which part is gone of the association that suffers most, by codings or by swaps."""
-        rungs = [self.frame.ladders[column].rungs[place] for column, place in recipe.rungs]
-        return max([self.exposure(recipe).strain, *(rung.strain for rung in rungs)])
+        rungs = {column: self.frame.ladders[column].rungs[place] for column, place in recipe.rungs}
+        pairs = [pair for pair in self.associations.strong if pair[0] in rungs and pair[1] in rungs]
+        for pair in pairs:
+            at = (pair, (recipe.rung(pair[0]), recipe.rung(pair[1])))
+            if at not in self._pairs:
+                codes = (rungs[pair[0]].codes, rungs[pair[1]].codes)
+                self._pairs[at] = self.associations.strain_of_both(pair, codes)
+        together = [self._pairs[pair, (recipe.rung(pair[0]), recipe.rung(pair[1]))] for pair in pairs]
+        return max([self.exposure(recipe).strain, *(rung.strain for rung in rungs.values()), *together])
 
     def loss(self, recipe: Recipe) -> float:
         """Predict the loss of a recipe, with what it would have to pay for learning and finding too much."""
@@ -170,8 +181,7 @@ class Forecast:
 
     def _entropy(self, key: str, place: int) -> float:
         if (key, place) not in self._entropies:
-            share = np.bincount(self.frame.ladders[key].rungs[place].codes) / max(1, self.records)
-            self._entropies[key, place] = float(-(share * np.log(np.maximum(share, 1e-12))).sum())
+            self._entropies[key, place] = self.frame.ladders[key].rungs[place].entropy
         return self._entropies[key, place]
 
     def found(self, recipe: Recipe) -> float:

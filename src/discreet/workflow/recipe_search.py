@@ -24,8 +24,10 @@ _BATCH = 2
 _MOST_KEYS_TO_HIDE = 12
 _SWAPPED = 1.25  # a coarsening that costs up to so many times as much is proposed instead of swaps
 _HOPELESS = 1.3  # a recipe whose forecast is this many times the lowest loss is not tried
+_NEAR = 1.1  # and around the best that passes, one whose forecast is so many times that of the best
 _MANY_CELLS = 200_000  # with more, a trial takes long and fewer are made
 _FEWEST, _FEWEST_FORECASTS = 2, 50
+_MANY_KEYS = 10  # with more, suppression takes ever longer
 _JUDGED = 3  # so many recipes in a row are judged before others are tried
 
 
@@ -37,9 +39,9 @@ class Budget:
     trials: int
     seconds: float | None = None
 
-    def on(self, records: int, columns: int) -> Budget:
-        """Forecast and try fewer recipes of a large file."""
-        part = min(1.0, _MANY_CELLS / max(1, records * columns))
+    def on(self, records: int, columns: int, keys: int) -> Budget:
+        """Forecast and try fewer recipes of a large file, and of one with many keys."""
+        part = min(1.0, _MANY_CELLS / max(1, records * columns)) * min(1.0, (_MANY_KEYS / max(1, keys)) ** 2)
         forecasts = max(min(_FEWEST_FORECASTS, self.forecasts), round(self.forecasts * part))
         return replace(
             self, forecasts=forecasts, trials=max(min(_FEWEST, self.trials), round(self.trials * part))
@@ -95,7 +97,8 @@ class Explorer:
         if hard:
             self.frame = self.frame.without(hard, "in every group nearly everybody has one value of it")
             sensitive = {name: values for name, values in self.forecast.sensitive.items() if name not in hard}
-            self.forecast = Forecast(self.frame, sensitive, self.forecast.weights)
+            forecast = self.forecast
+            self.forecast = Forecast(self.frame, sensitive, forecast.weights, forecast.associations)
         bench = self.laboratory.bench
         self.laboratory.bench = replace(bench, may_erase=True, left_out=(*bench.left_out, *hard))
         self.spent = 0
@@ -277,7 +280,9 @@ class Explorer:
         if stronger:
             found += [self._at_height(height, center) for height in _HEIGHTS[2:]]
         found += [other for column in self.frame.movable for other in self._moves(center, column)]
-        bound = _HOPELESS * self.lowest if self.best is None else max(self.lowest, self._forecast(center))
+        bound = (
+            _HOPELESS * self.lowest if self.best is None else _NEAR * max(self.lowest, self._forecast(center))
+        )
         fresh = [one for one in found if one not in self.tried and self._forecast(one) < bound]
         # Where nothing passes yet, larger groups and more swaps come before finer codings.
         if self.best is None:

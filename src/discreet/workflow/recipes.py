@@ -34,6 +34,8 @@ from discreet.workflow.usual_treatments import (
     values_swapped,
 )
 
+_DETAILED, _DEAREST = 1.6, 12.0  # the entropy of five equal values; and what a gap costs at most
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -156,6 +158,11 @@ class Recipe:
         rungs = {**dict(self.rungs), column: rung}
         return replace(self, rungs=tuple(sorted((name, place) for name, place in rungs.items() if place)))
 
+    def _dear(self, frame: Frame, key: str) -> float:
+        """Say how much more a gap of a key costs that has few values: it would nearly always hide the rare one."""
+        told: float = max(frame.ladders[key].rungs[self.rung(key)].entropy, 0.1)
+        return round(min(_DEAREST, max(1.0, float((_DETAILED / told) ** 1.5))), 1)
+
     def plan(self, frame: Frame, title: str = "") -> Plan:
         """Turn the recipe into a plan that names its columns, so that it runs without roles."""
         return Plan([step for step, _ in self.steps(frame)], title)
@@ -175,7 +182,7 @@ class Recipe:
         swapped = frame.swaps[self.swap]
         models = [model for model in frame.aims.models if model not in swapped]
         if keys and self.k > 1:
-            costs = {key: cost for key, cost in frame.cautious.items() if key in keys and cost != 1}
+            costs = {key: frame.cautious.get(key, 1.0) * self._dear(frame, key) for key in keys}
             followed = {key: found for key in keys if (found := frame.followers(key))}
             steps.append(cells_suppressed(self.k, keys, costs, followed))
         if keys and self.hide and models:
@@ -366,13 +373,17 @@ _MOSTLY_OWN = (
 )
 _STEPS, _FEWER_STEPS, _FEWEST_STEPS = 500, 200, 50
 _FEWEST_ON_TOP = 10
+_EACH = 0.1  # of those whom an amount may tell, the part that a single column may
 
 
-def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict[str, tuple[float, float]]:
+def own_numbers(
+    table: pl.DataFrame, columns: Sequence[str], aims: Aims, weight: str | None = None
+) -> dict[str, tuple[float, float]]:
     """Find the numbers that people have alone: the base to round them to, and the round number above which few lie.
 
     The base cuts the middle nine tenths into about two hundred steps (five hundred where the policy does not ask for
-    it), and into fewer while more people are alone with what is left than the policy lets an amount tell.
+    it), and into fewer while more people are alone with what is left than the policy lets an amount tell. No ``weight``
+    is rounded to zero.
 
     Examples
     --------
@@ -390,16 +401,20 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
         alone = int((counts == 1).sum())
         own = alone >= _MOSTLY_OWN * len(known) or mostly_own(counts.to_numpy())
         few = max(aims.k, _FEWEST_ON_TOP)
-        if len(known) < 2 * few or not (own or alone > aims.amounts * len(values)):
+        if len(known) < 2 * few or not (own or alone > _EACH * aims.amounts * len(values)):
             continue
         numbers = known.to_numpy()
         low, high = np.quantile(numbers, [0.05, 0.95])
         spread = float(high - low) if high > low else float(numbers.max() - numbers.min())
         base = round_number(spread / (_FEWER_STEPS if aims.own else _STEPS))
         while (
-            aims.own and base < spread / _FEWEST_STEPS and _alone(numbers, base) > aims.amounts * len(values)
+            aims.own
+            and base < spread / _FEWEST_STEPS
+            and _alone(numbers, base) > _EACH * aims.amounts * len(values)
         ):
             base = round_number(1.5 * base)
+        if name == weight:
+            base = min(base, _rounded_down(2 * float(numbers.min()), 0.0))
         top = float(np.sort(numbers)[-few])
         found[name] = (base, _rounded_down(top, base))
     return found
@@ -412,6 +427,6 @@ def _alone(numbers: Floats, base: float) -> int:
 def _rounded_down(number: float, base: float) -> float:
     """Give the number of two digits, and multiple of a base, next below."""
     digits = 10.0 ** (math.floor(math.log10(abs(number))) - 1) if number else base
-    step = max(digits, base)
+    step = max(digits, base) or 1.0
     whole = float(f"{math.floor(number / step + 1e-9) * step:.12g}")
     return int(whole) if whole.is_integer() else whole

@@ -147,8 +147,10 @@ def suggest(
     gone = tuple(name for columns, _ in frame.drop for name in columns)
     bench = Bench(held, rules, weights, untouched, chosen, associations, gone)
     deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
-    forecast = Forecast(frame, {name: plainly_named(table[name]) for name in roles.sensitive}, weights)
-    budget = budget.on(table.height, table.width)
+    forecast = Forecast(
+        frame, {name: plainly_named(table[name]) for name in roles.sensitive}, weights, associations
+    )
+    budget = budget.on(table.height, table.width, len(roles.keys))
     with Laboratory(bench, done, workers, deadline, progress) as laboratory:
         explorer = Explorer(frame, forecast, laboratory, budget, limits)
         winner = explorer.run()
@@ -293,6 +295,7 @@ def _frame(
                 if name not in (*roles.keys, *known, *gone) and details.get(name) is not True
             ],
             aims,
+            roles.weight,
         ),
     )
 
