@@ -343,12 +343,12 @@ def _coarser_dates(before: pl.Series, labels: pl.Series) -> Coarsening | None:
         if alike >= _NEARLY_ALL and labels.is_in(written.implode()).any():
             how = "is a coarser date in the release; so was the original"
             return Coarsening(lambda values, pattern=pattern: values.dt.strftime(pattern), how)  # type: ignore[misc]
-    for written in (_quarters, _halves):
+    for cut, letter in ((_quarters, "Q"), (_halves, "H")):
         for mark in ("-", "", " "):
-            held = labels.is_in(written(before, mark).unique().implode()).mean()
-            if float(held or 0.0) >= _NEARLY_ALL:  # type: ignore[arg-type]
+            alike = float(labels.str.contains(f"^[0-9]{{4}}{mark}{letter}[1-4]$").mean() or 0.0)  # type: ignore[arg-type]
+            if alike >= _NEARLY_ALL and labels.is_in(cut(before, mark).unique().implode()).any():
                 how = "is told by the part of the year in the release; so was the original"
-                return Coarsening(partial(written, mark=mark), how)
+                return Coarsening(partial(cut, mark=mark), how)
     bands = _in_bands_of(labels, before.dt.year())
     return bands and Coarsening(lambda values: bands.rule(values.dt.year()), bands.sentence)
 
