@@ -80,7 +80,7 @@ WALKS: dict[str, Walk] = {
     "compare": (
         lambda: (people(), synthetic()),
         lambda data, made: compare(data, made, seed=1, progress=False),
-        69,
+        70,
     ),
     "Suppression": (lambda: (sensitive_table(),), lambda table: tables.Suppression().apply(table), 14),
 }

@@ -263,6 +263,16 @@ def test_other_records_of_a_person_do_not_make_strangers_of_members():
         assert found.figures["risk_at_least"] == 0
 
 
+def test_a_column_that_is_gone_wherever_the_secret_is_known_stops_no_attack():
+    original, released, control = three(4)
+    gaps = released.frame.with_columns(
+        pl.when(pl.col("coin") == "heads").then("pay"),
+        job=pl.when(pl.col("coin") == "tails").then("job"),
+    )
+    found = attack.inference(original, Microdata(gaps), secret="job", holdout=control, seed=1)
+    assert found.figures["risk_at_least"] == 0
+
+
 def test_several_noisy_releases_give_away_what_one_hides():
     rng = np.random.default_rng(6)
     real = people(rng, 400)

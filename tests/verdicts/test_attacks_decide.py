@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from verdicts.people_files import FILES, drawn
+from verdicts.planted import planted
 
 from discreet import Microdata, compare, judge
 from discreet.attack import inference, linkability, membership, singling_out
@@ -113,6 +114,21 @@ def test_twelve_thousand_fresh_people_of_a_census_are_cleared_in_every_column(se
     original, holdout, fresh = people("census", 12_000, seed)
     verdict = judge(fresh, "three-attackers", original, holdout=holdout, seed=0)
     assert verdict.meets is True, verdict.line
+
+
+@pytest.mark.parametrize(("rows", "seed"), [(300, 101), (1_000, 100)])
+def test_labels_that_were_exchanged_for_codes_make_no_strangers_of_fresh_people_and_hide_no_copies(
+    rows, seed
+):
+    """Codes were read by the labels of the people in the file alone, so that rare ones fell on rare ones."""
+    original, fresh, others, roles = drawn("levels", rows, seed=seed)
+    given = {"original": Microdata(original, **roles), "holdout": Microdata(others, **roles), "seed": 0}
+    strangers = judge(
+        Microdata(planted("with codes", 0.0, original, fresh, seed)), "three-attackers", **given
+    )
+    assert strangers.meets is not False, strangers.line
+    copies = judge(Microdata(planted("with codes", 0.5, original, fresh, seed)), "three-attackers", **given)
+    assert copies.meets is not True, copies.line
 
 
 def test_without_strangers_the_attack_rules_are_open_and_say_what_would_judge_them():

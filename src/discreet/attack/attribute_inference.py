@@ -562,6 +562,13 @@ def _of_boosting(clues: Clues, secret: Secret, known: Integers, rng: np.random.G
     learned = np.column_stack([clues.released.numbers, clues.released.codes])[known]
     asked = np.column_stack([clues.people.numbers, clues.people.codes])
     values = secret.values[known]
+    # Columns of which the records that are learned from know nothing cannot be binned.
+    told = ~np.isnan(learned).all(axis=0)
+    if not told.any():
+        return np.full(
+            len(asked), np.median(values) if secret.is_number else np.bincount(values.astype(int)).argmax()
+        )
+    learned, asked = learned[:, told], asked[:, told]
     settings = {"max_iter": _ROUNDS, "early_stopping": False, "random_state": int(rng.integers(2**31))}
     # One thread: sums over several differ in their last bits from machine to machine.
     with threadpool_limits(1):

@@ -131,7 +131,7 @@ def membership(
         How many people are attacked, of the original and of the hold-out each.
     method
         ``"distance"`` (to the closest released record), ``"density"`` (the release around the person against reference
-        data), or both, of which the better is chosen on one half of the people.
+        data), or both.
     reference
         Data of the population that the attacker has, for ``"density"``; a third of the hold-out unless given, who are
         then not attacked.

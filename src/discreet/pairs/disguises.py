@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -56,6 +57,8 @@ class Undisguised:
 
     frame: pl.DataFrame
     disguises: tuple[Disguise, ...]
+    sure: bool = True
+    """False where labels were matched that could as well be others: what is found so may be chance."""
 
 
 def undisguised(
@@ -81,14 +84,20 @@ def _undisguised(original: pl.DataFrame, released: pl.DataFrame, but: str | None
     same = [name for name in original.columns if name in released.columns and name != but]
     read = {name: found for name in same if (found := _read(original[name], released[name])) is not None}
     rest = [name for name in same if name not in read]
-    read |= _exchanged(
+    exchanged = _exchanged(
         original,
         released,
         [name for name in rest if _has_values(original[name]) and _has_values(released[name])],
     )
-    if read:
-        frame = released.with_columns(values.alias(name) for name, (values, _) in read.items())
-        yield Undisguised(frame, tuple(Disguise(name, name, how) for name, (_, how) in read.items()))
+    guessed = {name: labels for name, labels in exchanged.items() if labels.sure.ne_missing(labels.all).any()}
+    for sure in (True, False) if guessed else (True,):
+        shown = {name: labels.sure if sure else labels.all for name, labels in exchanged.items()}
+        back = read | {name: (values, "with its labels exchanged") for name, values in shown.items()}
+        if back:
+            frame = released.with_columns(values.alias(name) for name, (values, _) in back.items())
+            yield Undisguised(
+                frame, tuple(Disguise(name, name, how) for name, (_, how) in back.items()), sure
+            )
     extra = [name for name in released.columns if name not in original.columns]
     if others := _under_other_names(original, released, extra):
         frame = released.with_columns(values.alias(name) for name, (_, values, _) in others.items())
@@ -324,19 +333,28 @@ def _apart(ours: Floats, theirs: Floats) -> float:
     return float(np.abs(places[0] - places[1]).max())
 
 
-def _exchanged(
-    original: pl.DataFrame, released: pl.DataFrame, names: Sequence[str]
-) -> dict[str, tuple[pl.Series, str]]:
+class _Labels(NamedTuple):
+    """A column with its labels exchanged back: all of them, and those that any half of the records shows alike."""
+
+    all: pl.Series
+    sure: pl.Series
+
+
+def _exchanged(original: pl.DataFrame, released: pl.DataFrame, names: Sequence[str]) -> dict[str, _Labels]:
     """Read labels that were exchanged one for one, by how often they occur and with which other values."""
     labels = [name for name in names if not _is_measured(original[name])]
     odd = [name for name in labels if _is_odd(original[name], released[name])]
     held = [name for name in names if name not in odd]
-    read: dict[str, tuple[pl.Series, str]] = {}
+    read: dict[str, _Labels] = {}
+    halves = [np.arange(released.height) % 2 == half for half in (0, 1)]
     for name in odd:
         ours, theirs = (as_text(plain_text(side[name])) for side in (original, released))
-        mapped = _by_profile(ours, theirs, original.select(held), released.select(held))
-        if mapped is not None:
-            read[name] = mapped.rename(name), "with its labels exchanged"
+        parts = [(theirs, released), *((theirs.filter(half), released.filter(half)) for half in halves)]
+        pairs, *others = [
+            _by_profile(ours, part, original.select(held), beside.select(held)) for part, beside in parts
+        ]
+        sure = {label: known for label, known in pairs.items() if all(o.get(label) == known for o in others)}
+        read[name] = _Labels(*(theirs.replace(known).rename(name) for known in (pairs, sure)))
     return read
 
 
@@ -358,7 +376,7 @@ def _is_odd(ours: pl.Series, theirs: pl.Series) -> bool:
 
 def _by_profile(
     ours: pl.Series, theirs: pl.Series, beside: pl.DataFrame, beside_theirs: pl.DataFrame
-) -> pl.Series | None:
+) -> dict[str, str]:
     """Map each released label to the one of the original that is as frequent and stands beside the same values."""
     profiles = [_profile(side, others, beside) for side, others in ((ours, beside), (theirs, beside_theirs))]
     (labels, mine), (others, their) = profiles
@@ -367,8 +385,7 @@ def _by_profile(
     first, second = (side.select(both).to_numpy().astype(np.float64) for side in (mine, their))
     cost = np.abs(first[:, None, :] - second[None, :, :]).sum(axis=2)
     rows, columns = linear_sum_assignment(cost)
-    pairs = {others[column]: labels[row] for row, column in zip(rows, columns, strict=True)}
-    return theirs.replace(pairs)
+    return {others[column]: labels[row] for row, column in zip(rows, columns, strict=True)}
 
 
 def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:

@@ -23,6 +23,7 @@ from discreet.microdata import Microdata
 from discreet.numerics.distance.space import MixedSpace, Points
 from discreet.pairs.side_by_side import column_caveats, placed, side_by_side, stated_precision
 from discreet.risk import copy_counts
+from discreet.risk.columns_taken_over import columns_taken_over
 from discreet.risk.equivalence_classes import records_only
 
 _AS_GOOD_AS_EQUAL = 0.01
@@ -364,14 +365,17 @@ def _worst_part(
     codes: Sequence[str],
     found: Callable[[MixedSpace, Sequence[Points]], copy_counts.Found],
 ) -> tuple[copy_counts.Found, str]:
-    """Look for people in the numbers alone and in the labels alone, too: a copy may hide in exchanged labels.
+    """Look for people in parts of the record: a copy may hide in exchanged labels, or beside columns that are new.
 
-    They count as a share of all who are like no other, and only where that is more than in all columns together.
+    These are the numbers, the labels, and the columns that both files have too much alike. Who comes back there counts
+    as a share of all who are like no other, and only where that is more than in all columns together.
     """
     worst, seen_by = near, ""
     labels = [name for name in tables[0].columns if name in codes or not tables[0].schema[name].is_numeric()]
     numbers = [name for name in tables[0].columns if name not in labels]
-    for names, called in ((numbers, "numbers"), (labels, "labels")):
+    same = columns_taken_over(*tables[:2])
+    listed = ", ".join(f"'{name}'" for name in same)
+    for names, called in ((numbers, "numbers"), (labels, "labels"), (same, f"columns {listed}")):
         if not _FEWEST_TOGETHER <= len(names) < tables[0].width:
             continue
         space, points = placed(

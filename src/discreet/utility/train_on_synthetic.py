@@ -304,6 +304,8 @@ def _coded(
                 (part.to_physical() if part.dtype.is_temporal() else part).cast(pl.Float64).to_numpy()
                 for part in parts
             ]
+            # A file that knows none of a number learns nothing from it, which learners cannot read off gaps alone.
+            values = [np.zeros(len(held)) if np.isnan(held).all() else held for held in values]
         else:
             texts = [engine.as_text(engine.plain_text(part)).fill_null("\x00missing") for part in parts]
             every = pl.concat(texts).unique().sort().to_list()

@@ -22,7 +22,7 @@ from discreet.microdata import Microdata
 from discreet.policy import Rule
 from discreet.utility.sampled_measures import with_interval, without_tenth
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, LABELS, MODEL, TARGET, Lack
+from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, IN_MEMORY, LABELS, MODEL, TARGET, Lack
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,13 @@ class PairCase:
             engine.overview(self.files.copies[0], ()).rows,
         )
 
-    def of_one_type(self) -> tuple[PairCase, str | None]:
-        """Leave the columns out that hold numbers in one file and labels in the other, and say so."""
-        mixed = self.files.mixed
+    def of_one_type(self, *, dates_alone: bool = False) -> tuple[PairCase, str | None]:
+        """Leave the columns out that hold numbers in one file and labels in the other, and say so.
+
+        With ``dates_alone`` only dates beside labels: numbers and labels can be compared as labels, dates cannot.
+        """
+        schema = self.files.original.schema
+        mixed = [name for name in self.files.mixed if not dates_alone or schema[name].is_temporal()]
         if not mixed:
             return self, None
         kept = tuple(name for name in self.files.columns if name not in mixed)
@@ -155,6 +159,8 @@ class Reading:
 
     case: PairCase
     how: str
+    sure: bool = True
+    """False where it rests on a guess: what is found so leaves a rule open, and refuses nothing."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +194,7 @@ class PairQuestion:
         if case.whole is not None:
             if self.any_size:
                 return self.gap(case.whole, parameters)
-            if self.side == "risk":
+            if self._needs_memory(case):
                 return (
                     "the files are too large to hold, and in a sample hardly anybody meets the records that give them "
                     "away: ask it of files in memory"
@@ -212,14 +218,23 @@ class PairQuestion:
             return "every column holds numbers in one file and labels in the other"
         return None
 
+    def _needs_memory(self, case: PairCase) -> bool:
+        return case.whole is not None and not self.any_size and self.side == "risk"
+
     def unread(self, case: PairCase) -> list[str]:
         """Name the columns of the question whose labels in the release nobody can hold against the original."""
         asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
-        unread = set(case.files.unread).intersection(*(one.case.files.unread for one in case.readings))
+        unread = set(case.files.unread)
+        unread = unread.intersection(*(one.case.files.unread for one in case.readings if one.sure))
         return [name for name in asked if name in unread]
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
+        if self._needs_memory(case):
+            rows = max((case.whole or case).sizes)
+            return replace(
+                IN_MEMORY, command=f"discreet compare ORIGINAL RELEASE --policy POLICY --rows {rows}"
+            )
         if self.wants("formula", parameters) and not case.models:
             return MODEL
         if self.wants("target", parameters):
@@ -245,7 +260,9 @@ class PairQuestion:
             answers = [self.answer(case.of_copy(place), parameters) for place in range(copies)]
             return worst_of(answers, self.card.badness)
         readings = [
-            one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
+            one
+            for one in case.readings
+            if one.sure and self.side == "risk" and self.gap(one.case, parameters) is None
         ]
         found: Measure | None = None
         try:
@@ -279,7 +296,7 @@ class PairQuestion:
         if seen is not None and not self.needs.as_it_was:
             holdout = case.files.coarse_holdout or case.files.holdout
             case = replace(case, files=replace(case.files, original=seen, holdout=holdout))
-        return case.of_one_type() if self.needs.one_type else (case, None)
+        return case.of_one_type(dates_alone=not self.needs.one_type)
 
     def _request(self, case: PairCase, parameters: Mapping[str, Any]) -> Request:
         """Give the files with what is known of them; the settings of the user or the policy go before."""
@@ -344,9 +361,9 @@ class PairQuestion:
 
 
 def as_ruled(case: PairCase, rules: Sequence[Rule]) -> PairCase:
-    """Let what attacks show be sure over all attack rules of a policy, and over all copies."""
+    """Let what attacks show be sure over all attack rules of a policy, all copies, and all ways to read them."""
     attacks = {rule.measure for rule in rules if (card := card_of(rule.measure)) and card.room == "attack"}
-    jointly = max(len(attacks), 1) * len(case.files.copies)
+    jointly = max(len(attacks), 1) * len(case.files.copies) * (1 + len(case.readings))
     readings = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
     return replace(case, jointly=jointly, readings=readings)
 

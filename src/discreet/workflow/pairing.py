@@ -86,9 +86,9 @@ def _read_back(
         told = dict.fromkeys(one.sentence for found in way if found is not None for one in found.disguises)
         with suppress(DiscreetError):  # what cannot be aligned holds no copy in this reading
             held = [original, *files, *([] if holdout is None else [holdout])]
-            readings.append(
-                Reading(_case(original, held, settings, labels=None, seed=case.seed), " and ".join(told))
-            )
+            sure = all(found.sure for found in way if found is not None)
+            read_back = _case(original, held, settings, labels=None, seed=case.seed)
+            readings.append(Reading(read_back, " and ".join(told), sure))
     # What stands beside the column that it could be is something else, until a person says what.
     read = {
         one.released
@@ -331,8 +331,10 @@ class _Labels:
             if first is not None and cut_to(plain_text(before), first).equals(after):
                 return cls(name, first=first)
         known = pl.DataFrame({"value": as_text(plain_text(before)), "label": after}).drop_nulls().unique()
-        if set(_distinct_texts(original, name)) - set(known["value"]):
-            return None
+        if known["value"].n_unique() < known.height or set(_distinct_texts(original, name)) - set(
+            known["value"]
+        ):
+            return None  # one value has several labels, or none
         return cls(name, pairs=tuple(known.sort("value").iter_rows()))
 
 
