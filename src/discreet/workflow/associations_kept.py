@@ -133,9 +133,9 @@ def price_of_strain(lost: float) -> float:
     Examples
     --------
     >>> [round(price_of_strain(lost), 2) for lost in (0.1, 0.4, 0.6)]
-    [0.01, 0.14, 1.16]
+    [0.01, 0.14, 1.76]
     """
-    return _FELT * (lost + (lost > WEAKENED) + 10 * (lost > _HALVED))
+    return _FELT * (lost + (lost > WEAKENED) + 10 * (lost > _HALVED) * (1 + lost))
 
 
 def _has_order(values: pl.Series) -> bool:

@@ -95,7 +95,9 @@ class Explorer:
         """Let plans leave nothing of a column, and leave out those in which too few differ from all others."""
         hard = self.frame.hard
         if hard:
-            self.frame = self.frame.without(hard, "in every group nearly everybody has one value of it")
+            self.frame = self.frame.without(
+                hard, "nearly everybody has one value of it, or none, and who has another is found"
+            )
             sensitive = {name: values for name, values in self.forecast.sensitive.items() if name not in hard}
             forecast = self.forecast
             self.forecast = Forecast(self.frame, sensitive, forecast.weights, forecast.associations)

@@ -52,6 +52,7 @@ from discreet.workflow.usual_treatments import DROPPED, SWAPPED, as_entries, pla
 
 Effort = Literal["quick", "normal", "thorough"]
 _NO_END = 10**6
+_SPARSE = 0.85
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
 
 
@@ -283,8 +284,9 @@ def _frame(
         ),
         hard=tuple(
             name
-            for name in roles.sensitive
-            if name not in details and not can_be_dealt_out(table[name], aims)
+            for name in weights
+            if name not in (*details, *roles.keys, *gone)
+            and (_is_sparse(table[name], policy) or not can_be_dealt_out(table[name], aims))
         ),
         needed=codings_needed(ladders, aims.models, aims.companies()[0]),
         numbers=own_numbers(
@@ -298,6 +300,11 @@ def _frame(
             roles.weight,
         ),
     )
+
+
+def _is_sparse(values: pl.Series, policy: Policy) -> bool:
+    """Whether few have a value, so that having one is known of them and finds them."""
+    return "missing" in (policy.intruder or ()) and values.null_count() > _SPARSE * len(values)
 
 
 def _known(data: Microdata, table: pl.DataFrame, policy: Policy) -> list[str]:
