@@ -225,9 +225,11 @@ def beyond_chance(
     Halves of a file of n records are twice as far apart as two files of n, in the mean of their squares, and each of
     the two files adds its part. No chance is granted where halves are too small to be measured.
     """
-    chance = 0.0
-    tables = [engine.whole_frame(data) for data in files]
-    for data, table in zip(files, tables, strict=True):
+    chance, many = 0.0, [engine.overview(data, ()).rows for data in files]
+    if any(engine.is_lazy(data) for data in files):
+        files, _ = drawn_pair(*files, _HALVED, ids=None, seed=0)
+    for data, rows in zip(files, many, strict=True):
+        table = engine.whole_frame(data)
         rng, usual = generator(0, "halves of a file"), list[float]()
         # The same halves in whatever order records and columns stand.
         names = sorted(settings["columns"])
@@ -243,6 +245,6 @@ def beyond_chance(
             chance = 0.0
             break
         most = float(np.mean(usual)) + _ONE_MORE * float(np.std(usual, ddof=1))
-        chance = math.hypot(chance, most / 2 * math.sqrt(min(table.height, _HALVED) / table.height))
+        chance = math.hypot(chance, most / 2 * math.sqrt(min(table.height, _HALVED) / rows))
     beyond = None if value is None else max(value - chance, 0.0)
-    return {"by_chance": chance, "beyond_chance": beyond, "records": min(table.height for table in tables)}
+    return {"by_chance": chance, "beyond_chance": beyond, "records": min(many)}

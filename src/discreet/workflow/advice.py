@@ -255,7 +255,7 @@ def _sentence(key: str, ladder: Ladder, rung: Rung) -> str:
         )
     if ladder.what == "date":
         return f"Tell '{key}' by {rung.detail}: {before:,} dates become {rung.labels:,} periods."
-    if ladder.what == "number":
+    if ladder.what in ("age", "number"):
         by_number = rung.detail == len(rung.setting) + 1
         by = f"{rung.labels} bands" if by_number else f"bands of {rung.detail}"
         return f"Put '{key}' into {by}: {before:,} values become {rung.labels:,}."
