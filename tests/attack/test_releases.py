@@ -13,7 +13,8 @@ from discreet import Microdata, attack
 from discreet.attack.attribute_inference import Secret, blind_guess, is_right
 from discreet.attack.membership_inference import Scores, recognized
 from discreet.attack.singling_out_attack import at_size
-from discreet.attack.success import FEW_TRIES, NO_CONTROL, OVERLAP, SURE_CONTROL, WEAK_ATTACK, measured
+from discreet.attack.success import FEW_TRIES, NO_CONTROL, SURE_CONTROL, WEAK_ATTACK, measured
+from discreet.attack.victims import OVERLAP
 from discreet.core.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.core.findings import code_of
 

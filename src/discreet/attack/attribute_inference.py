@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.attack import success
+from discreet.attack.victims import Victims, drawn, label_codes, victims_of
 from discreet.core.arrays import Array, Flags, Floats, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
@@ -243,7 +244,7 @@ def _plan(  # noqa: PLR0917
     known: Sequence[str] | None,
     categorical: Sequence[str],
     precision: Setting,
-) -> tuple[success.Victims, tuple[str, ...], dict[str, tuple[str, ...]]]:
+) -> tuple[Victims, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Settle which columns are guessed from which, and bring the files together."""
     named = None if secret is None else names_checked(original, secret, "secret")
     if named is not None and not named:
@@ -252,7 +253,7 @@ def _plan(  # noqa: PLR0917
     wanted = (
         None if named is None or given is None else [*named, *(name for name in given if name not in named)]
     )
-    victims = success.victims_of(
+    victims = victims_of(
         original, released, holdout, columns=wanted, categorical=categorical, precision=precision
     )
     if named is not None:
@@ -277,7 +278,7 @@ def _plan(  # noqa: PLR0917
 class _Scene:
     """What all secrets share: who is attacked, and what is known of them and of the released records."""
 
-    victims: success.Victims
+    victims: Victims
     coded: Mapping[str, Sequence[Secret]]
     orders: Sequence[Integers]
     attacks: int
@@ -287,7 +288,7 @@ class _Scene:
     @classmethod
     def of(
         cls,
-        victims: success.Victims,
+        victims: Victims,
         secrets: Sequence[str],
         knowns: Mapping[str, Sequence[str]],
         attacks: int,
@@ -373,7 +374,7 @@ def not_attacked(secret: Secret, name: str) -> list[str]:
     return [said] if gone else []
 
 
-def reach_of(victims: success.Victims, name: str, secret: Secret) -> float:
+def reach_of(victims: Victims, name: str, secret: Secret) -> float:
     """Give the days between the first and the last date of a column of dates; 0 for numbers and labels."""
     if not victims.original.schema[name].is_temporal() or not secret.is_number:
         return 0.0
@@ -424,7 +425,7 @@ def secrets_of(columns: Sequence[pl.Series], *, categorical: bool) -> list[Secre
     dtype = columns[0].dtype
     if (dtype.is_numeric() or dtype.is_temporal()) and not categorical:
         return [Secret(as_float(column), 0) for column in columns]
-    codes, levels = success.label_codes(columns)
+    codes, levels = label_codes(columns)
     return [Secret(values, levels) for values in codes]
 
 
@@ -509,7 +510,7 @@ def _check_varies(space: MixedSpace) -> None:
 def guesses(method: Method, clues: Clues, secret: Secret, rng: np.random.Generator) -> Floats:
     """Guess the secret of everybody asked about, from released records whose secret is not missing."""
     known = np.flatnonzero(~np.isnan(secret.values)).astype(np.int64)
-    learned = known[success.drawn(len(known), _LEARNED, rng)]
+    learned = known[drawn(len(known), _LEARNED, rng)]
     ways: dict[Method, Callable[[], Floats]] = {
         "nearest": lambda: _of_nearest(clues, secret, known),
         "forest": lambda: _of_forest(clues, secret, learned, rng),

@@ -21,13 +21,11 @@ from discreet.attack.success import (
     WOULD_GIVE,
     Tally,
     Trial,
-    Victims,
-    drawn,
     harmless,
     measured,
-    victims_of,
     worst_at,
 )
+from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Flags, Integers
 from discreet.core.cards import OfPair, TwoFiles, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Public

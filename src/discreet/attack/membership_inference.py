@@ -24,15 +24,13 @@ from discreet.attack.success import (
     WOULD_GIVE,
     Tally,
     Trial,
-    Victims,
     chosen_ways,
-    drawn,
     harmless,
     measured,
-    victims_of,
     worst_at,
     worst_trial,
 )
+from discreet.attack.victims import Victims, drawn, victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.constraints import AtLeast, ColumnNames, Entries, Public

@@ -17,7 +17,8 @@ import polars as pl
 
 from discreet.attack.membership_inference import LIRA, ROC_FIGURES, Scores, methods_table, roc_figures
 from discreet.attack.structural_attack import SACRO
-from discreet.attack.success import RISK_FIGURES, Tally, Trial, drawn, measured
+from discreet.attack.success import RISK_FIGURES, Tally, Trial, measured
+from discreet.attack.victims import drawn
 from discreet.core.arrays import Flags, Floats, Integers, rows_of
 from discreet.core.cards import measure
 from discreet.core.constraints import AtLeast

@@ -24,7 +24,8 @@ from discreet.attack.attribute_inference import (
     reach_of,
     secrets_of,
 )
-from discreet.attack.success import OPINION, RISK_FIGURES, Tally, Trial, drawn, measured, victims_of
+from discreet.attack.success import OPINION, RISK_FIGURES, Tally, Trial, measured
+from discreet.attack.victims import drawn, victims_of
 from discreet.core.arrays import Floats
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Share

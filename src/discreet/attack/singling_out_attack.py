@@ -17,6 +17,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.attack import success
+from discreet.attack.victims import MISSING, Victims, as_numbers, victims_of
 from discreet.core.arrays import Flags, Floats, Integers
 from discreet.core.cards import Figure, OfPair, measure
 from discreet.core.citations import COHEN_NISSIM_2020
@@ -170,11 +171,11 @@ def singling_out(
     >>> found.value > 0.9, found.figures["control_rate"] < 0.1
     (True, True)
     """
-    victims = success.victims_of(
+    victims = victims_of(
         original, released, holdout, columns=columns, categorical=categorical, precision=precision
     )
     root = int(generator(seed).integers(2**62))
-    lines = success.as_numbers(victims)
+    lines = as_numbers(victims)
     labels = np.array([not victims.is_number(name) for name in victims.names])
     for tried in dict.fromkeys((attacks, max(up_to or attacks, attacks))):
         found = _found(lines[1], labels, tried, predicates, conditions, root)
@@ -284,7 +285,7 @@ def _by_kind(trials: Mapping[str, success.Trial]) -> dict[str, float | None]:
     }
 
 
-def _scarce(found: Mapping[str, Found], attacks: int, victims: success.Victims) -> list[str]:
+def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[str]:
     """Say where fewer descriptions were found than asked for; a search that finds none is named."""
     wanted = {"univariate": attacks, "greedy": (attacks + 1) // 2, "tree": (attacks + 1) // 2}
     said = [
@@ -311,7 +312,7 @@ def _single_values(lines: Floats, labels: Flags, wanted: int, rng: np.random.Gen
         values, counts = np.unique(line, return_counts=True)
         alone = values[counts == 1]
         bounds.append(np.column_stack([alone, alone]))
-        known, often = values[values > success.MISSING], counts[values > success.MISSING]
+        known, often = values[values > MISSING], counts[values > MISSING]
         if not labels[column] and len(known) > 2:
             # The largest and the smallest are alone also where the original has one who goes farther still.
             ends = [(known[-1], _MOST, often[-1]), (_LEAST, known[0], often[0])]
@@ -398,7 +399,7 @@ def _blindly(found: Found, lines: Sequence[Floats], labels: Flags, rng: np.rando
         known = np.unique(np.concatenate([line[column] for line in lines]))
         at = found.columns == column
         point = at & (found.lows == found.highs)
-        numbers = known[known > success.MISSING]
+        numbers = known[known > MISSING]
         values = (
             rng.choice(known, size=int(point.sum()))
             if labels[column] or not len(numbers)
@@ -418,7 +419,7 @@ def _decimals(numbers: Floats) -> int:
     return next((places for places in range(6) if np.array_equal(np.round(numbers, places), numbers)), 6)
 
 
-def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: success.Victims) -> pl.DataFrame:
+def _table(found: Mapping[str, Found], held: Mapping[str, _Held], victims: Victims) -> pl.DataFrame:
     """Name the columns of each description and how many people it fits; its values stay in the house."""
     return pl.concat(
         pl.DataFrame(

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet.attack.attribute_inference import Clues, secrets_of
-from discreet.attack.success import chosen_ways, victims_of
+from discreet.attack.success import chosen_ways
+from discreet.attack.victims import victims_of
 from discreet.core.arrays import Floats, Integers
 from discreet.core.cards import Figure, measure
 from discreet.core.constraints import AtLeast, ColumnName, ColumnNames, Entries, Public, Share
