@@ -200,8 +200,9 @@ def test_bad_requests_say_the_way_out(change, error, words):
 def test_bad_files_say_the_way_out():
     with pytest.raises(ColumnError, match="the release lacks it"):
         pmse(of(A), of(B.drop("sex")), columns=["sex"])
+    names = pl.Series([str(number % 290) for number in range(400)])
     with pytest.raises(ParameterError, match="coefficients"):
-        pmse(of(A.with_columns(name=pl.Series(map(str, range(400))))), of(B.with_columns(name=pl.lit("x"))))
+        pmse(of(A.with_columns(name=names)), of(B.with_columns(name=pl.lit("x"))))
     with pytest.raises(InputError, match="no records"):
         pmse(of(A), of(B.clear()))
     with pytest.raises(ColumnError, match="infinite"):
@@ -231,3 +232,19 @@ def test_permutation_gives_a_p_value_only_where_it_is_one():
 def test_a_tree_that_splits_nothing_gives_a_pmse_of_exactly_zero_and_no_ratio_of_rounding_errors():
     scores = np.full(3, 0.1 + 0.2)
     assert Fit(scores, np.array([3.0, 3.0, 3.0]), np.array([10.0, 10.0, 10.0])).pmse == 0
+
+
+def test_a_text_that_nearly_every_record_has_for_itself_costs_one_coefficient():
+    rng = np.random.default_rng(1)
+    files = [
+        pl.DataFrame(
+            {
+                "seen": [f"2024-{month:02}-{day:02} {number}" for number, (month, day) in enumerate(dates)],
+                "age": rng.integers(18, 90, 2_000),
+            }
+        )
+        for dates in rng.integers(1, 13, (2, 2_000, 2))
+    ]
+    found = pmse(*map(Microdata, files), model="logit", interactions=0, null="theory")
+    assert abs(found.figures["standardized"]) < 4
+    assert any("'seen' has" in caveat and "count as one" in caveat for caveat in found.caveats)

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from verdicts.people_files import drawn
+from verdicts.planted import with_codes
 from verdicts.strangers import FILES, original, parts, refused
 
 from discreet import Microdata, judge
@@ -163,3 +164,23 @@ def test_anonymized_strangers_are_not_refused_by_comparison():
 def test_anonymized_strangers_of_every_file_are_not_refused_by_comparison(test_data):
     names = [name for name in FILES if name != "CASCrefmicrodata"]
     assert nearly_all_pass(counted(anonymized(names, SIZES[1:], PLANS, test_data)))
+
+
+@pytest.mark.parametrize("name", ["levels", "census", "firms"])
+def test_strangers_whose_labels_were_exchanged_are_neither_refused_nor_cleared(name):
+    before, fresh, aside, given = drawn(name, 1_500, seed=1)
+    coded = Microdata(with_codes(fresh, before, np.random.default_rng(1)))
+    verdict = judge(coded, "three-attackers", Microdata(before, **given), holdout=Microdata(aside), seed=0)
+    assert verdict.outcome == "open", verdict.line
+    guessed = [rule for rule in verdict.unjudged if "labels" in rule.needs]
+    assert all("RELEASE_WITH_ITS_LABELS" in rule.command for rule in guessed)
+
+
+@pytest.mark.parametrize("name", ["levels", "census", "firms"])
+def test_people_whose_labels_were_exchanged_are_refused_all_the_same(name):
+    before, fresh, aside, given = drawn(name, 1_500, seed=1)
+    coded = Microdata(
+        with_codes(before, fresh, np.random.default_rng(1)).sample(before.height, shuffle=True, seed=1)
+    )
+    verdict = judge(coded, "three-attackers", Microdata(before, **given), holdout=Microdata(aside), seed=0)
+    assert verdict.outcome == "not met", verdict.line

@@ -58,7 +58,6 @@ def hospital(n: int = 2_000, seed: int = 8) -> pl.DataFrame:
     )  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["scientific-use-file", "public-use-file"])
 def test_a_messy_hospital_file_reaches_the_templates_without_a_hand_written_line(policy, tmp_path):
     file = tmp_path / "hospital.csv"
@@ -68,7 +67,12 @@ def test_a_messy_hospital_file_reaches_the_templates_without_a_hand_written_line
     assert found.proposed
     assert {"Name", "Fallnummer", "bemerkung"} <= set(found.roles.identifiers)
     assert found.meets, found.meaning
-    assert max(found.losses.values()) < 1
+    assert found.loss < 0.15
+    assert max(found.losses.values()) < 0.5
     made = found.plan.apply(discreet.Microdata(data.frame, **found.roles.to_dict()), seed=found.seed).data
     assert {"Name", "Fallnummer", "bemerkung"}.isdisjoint(made.columns)
     assert discreet.engine.overview(made, ()).rows == 2_000
+    # No day of birth or admission, and no value of another patient in its place.
+    for name in ("geburtsdatum", "aufnahme"):
+        before, after = (discreet.engine.whole_frame(file)[name].cast(pl.String) for file in (data, made))
+        assert not after.is_in(before.implode()).any()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -111,17 +111,22 @@ def say_commands(verdicts: Iterable[Verdict | None], source: Source, **known: st
 
     ``known`` are the names of files and policies that stand in them.
     """
-    options = [
-        word
-        for name, value in {**source.roles, **source.reading}.items()
-        for one in _each(name, value)
-        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", *([shlex.quote(one)] if one else []))
-    ]
+    options = words_of({**source.roles, **source.reading})
     for command in dict.fromkeys(line for one in verdicts if one is not None for line in one.commands):
         words = [
             shlex.quote(known.get(word) or word) if word.isupper() else word for word in command.split(" ")
         ]
         say(f"To judge it: {' '.join([*words, *options])}")
+
+
+def words_of(settings: Mapping[str, Any]) -> list[str]:
+    """Write roles and reading options as they are typed."""
+    return [
+        word
+        for name, value in settings.items()
+        for one in _each(name, value)
+        for word in (f"--{_OPTION.get(name, name).replace('_', '-')}", *([shlex.quote(one)] if one else []))
+    ]
 
 
 def _each(name: str, value: str | Sequence[str] | bool | None) -> list[str]:

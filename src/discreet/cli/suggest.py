@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.printing import end_by, say
+from discreet.cli.printing import end_by, say, words_of
 from discreet.cli.source import Source, takes_source
 from discreet.core.errors import InputError, ParameterError
 
@@ -53,6 +53,7 @@ def suggest(
         Path | None, typer.Option("--plot", help="Write the risk-utility map (SVG, PNG, PDF).")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    show_values: options.ShowValues = False,
     json: options.AsJson = False,
 ) -> None:
     """Suggest a plan that makes a file meet a policy at the lowest loss, and say what each step buys and costs."""
@@ -67,6 +68,7 @@ def suggest(
         workers=workers,
         resume=resume,
         progress=not json,
+        show_values=show_values,
         seed=seed,
     )
     if plot:
@@ -77,8 +79,8 @@ def suggest(
         options.print_json(found.to_dict())
     else:
         say(str(found))
-        if out and found.meets:
-            say(_next(found, source.file, policy, out))
+        if found.meets:
+            say(_next(found, source, policy, out, {"effort": effort, "keep": keep, "importance": importance}))
     end_by([found.meets])
 
 
@@ -97,19 +99,20 @@ def suggested(data: Microdata, policy: str, **settings: Any) -> Suggestion:
     )
 
 
-def _next(found: Suggestion, file: str, policy: str, out: Path) -> str:
+def _next(found: Suggestion, source: Source, policy: str, out: Path | None, search: dict[str, Any]) -> str:
+    """Give the command that makes the release that was judged: with the plan, the roles, the reading and the seed."""
     if not found.plan.steps:
         return "The file meets the policy as it is; there is no plan to write."
-    roles = [
-        f"--{name} {shlex.quote(','.join(columns) if isinstance(columns, list) else columns)}"
-        for name, columns in found.roles.to_dict().items()
+    same = {name: value for name, value in search.items() if value and value != "normal"}
+    words = [
+        *("discreet", "protect", shlex.quote(source.file)),
+        *(("--plan", shlex.quote(str(out))) if out else ("--auto", *words_of(same))),
+        *("--out", "RELEASE", "--policy", shlex.quote(policy)),
+        *words_of({**(found.roles.to_dict() if out else source.roles), **source.reading}),
+        *("--seed", str(found.seed)),
     ]
-    parts = [
-        f"discreet protect {shlex.quote(file)} --plan {shlex.quote(str(out))} --out RELEASE",
-        f"--policy {shlex.quote(policy)}",
-        *roles,
-    ]
-    return f"Wrote {out}. To apply it: {' '.join(parts)}"
+    wrote = f"Wrote {out}. " if out else ""
+    return f"{wrote}To make the release that was judged (keep the seed secret): {' '.join(words)}"
 
 
 def _seconds(effort: str) -> float:

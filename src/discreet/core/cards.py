@@ -36,9 +36,9 @@ Place = Literal["axis", "bars", "rule", "scenarios", "change"]
 """Where a figure goes by other words than its label: on the axis of a picture, beside bars, in a rule of a policy,
 where intruder scenarios stand side by side, and where a file stands before and after."""
 
-Aim = Literal["", "learned", "own values"]
-"""What a plan aims at for a rule on a figure: that less can be learned about people, or that values of one person
-only do not come back."""
+Aim = Literal["", "learned", "own values", "found"]
+"""What a plan aims at for a rule on a figure: that less can be learned about people, that values of one person only do
+not come back, or that fewer are found by a few things that others know."""
 
 Work = Literal["", "row-wise", "class-wise", "whole-file"]
 """What must be in memory: nothing but the record itself, the table of classes, or the whole file."""
@@ -192,8 +192,6 @@ class OfPair:
         Whether its headline depends on the number of records, so that a sample has another one than the whole files.
     at_once
         Whether the page asks it at once, and not only where a reader wants all that can be asked.
-    by_group
-        Whether a rule on it must also hold for who knows into which group a person was put, where keys were exchanged.
     settings
         Parameters that differ from the defaults of the measure, because here it is one of many; None takes away what
         the comparison would give.
@@ -215,7 +213,6 @@ class OfPair:
     any_size: bool = False
     by_size: bool = False
     at_once: bool = False
-    by_group: bool = False
     settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
 
 

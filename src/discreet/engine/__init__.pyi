@@ -154,6 +154,7 @@ from discreet.engine.record_digests import equal_records as equal_records
 from discreet.engine.record_digests import linked_rows as linked_rows
 from discreet.engine.resolved_roles import MOST_CELLS as MOST_CELLS
 from discreet.engine.resolved_roles import Overview as Overview
+from discreet.engine.resolved_roles import added_by as added_by
 from discreet.engine.resolved_roles import after_treatment as after_treatment
 from discreet.engine.resolved_roles import all_suppressed as all_suppressed
 from discreet.engine.resolved_roles import counted_role as counted_role

@@ -22,7 +22,7 @@ from discreet.engine.comparable import as_text, comparable, distinct_values, mus
 from discreet.engine.frames import collect, has_row_order, scan
 from discreet.engine.precision import Grid, Setting, on_grid
 from discreet.engine.rebuild import _flagged, carry_back, uploaded
-from discreet.engine.resolved_roles import all_suppressed, by_unit, counted_unit, some_key_known
+from discreet.engine.resolved_roles import added_by, all_suppressed, by_unit, counted_unit, some_key_known
 from discreet.microdata import Microdata
 
 Levels = dict[int, tuple[pl.Series, Integers]]
@@ -329,10 +329,7 @@ def _side_counts(
     if unit:
         # A person counts once a cell, with the mean of the weights that its records there have.
         rows = rows.group_by(*cell, "u").agg(*([pl.col("w").cast(pl.Float64).mean()] if weight else []))
-    totals = [pl.len().cast(pl.Int64).alias("count")]
-    if weight:
-        totals.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
-    return rows.group_by(cell).agg(*totals).collect()
+    return added_by(rows, cell, side.data, **_figures(weight))
 
 
 def _exact_cells(
@@ -340,9 +337,6 @@ def _exact_cells(
 ) -> pl.DataFrame:
     """Count one file by key and target values, as they are in the file, with the class number ``q``."""
     names = list(key_names(shared.keys))
-    sums = [nw.len().cast(nw.Int64).alias("count")]
-    if weight:
-        sums.append(nw.col("w").cast(nw.Float64).sum().alias("weighted"))
     unit = counted_unit(side.data)
     extra = _extra(targets, weight) | ({"u": unit} if unit else {})
     rows = keyed_rows(side.data, shared.keys, shared.missing, extra, silent=True)
@@ -351,8 +345,12 @@ def _exact_cells(
         rows = rows.group_by(*cell, "u").agg(nw.col("w").cast(nw.Float64).mean())
     elif unit:
         rows = by_unit(rows, cell)
-    cells = collect(rows.group_by(*cell).agg(*sums))
+    cells = added_by(rows, cell, side.data, **_figures(weight))
     return cells.join(side.members, on=names, how="inner", nulls_equal=True)
+
+
+def _figures(weight: str | None) -> dict[str, tuple[str, str]]:
+    return {"count": ("", "len")} | ({"weighted": ("w", "sum")} if weight else {})
 
 
 def _extra(targets: Sequence[str], weight: str | None) -> dict[str, str]:

@@ -402,5 +402,6 @@ def matched_classes(
     if unit is not None:
         theirs = theirs.select(*names, "u").unique().with_columns(records=pl.lit(1, dtype=pl.Int64))
     theirs = theirs.group_by(names).agg(population=pl.col("records").sum())
+    # In order, because means over classes show in their last digits in which order they were taken.
     both = ours.select(*names, "records").join(theirs, on=names, how="full", nulls_equal=True, coalesce=True)
-    return both.with_columns(pl.col("records", "population").fill_null(0))
+    return both.with_columns(pl.col("records", "population").fill_null(0)).sort(names, nulls_last=True)

@@ -193,10 +193,40 @@ def resolve_weight(data: Microdata, weight: str | None = None, *, required: bool
     return name
 
 
+def added_by(
+    rows: Lazy | pl.LazyFrame, by: Sequence[str], data: Microdata | None = None, **figures: tuple[str, str]
+) -> pl.DataFrame:
+    """Collect a table of groups with figures, each a column and ``sum``, ``min``, ``max`` or ``len``.
+
+    Threads add numbers in an order of their own, which shows in the last digits. So Polars hands the numbers over group
+    by group, they are added from the smallest on, and the groups are put in order. Other engines, and those that count
+    ``data`` past memory, add for themselves.
+    """
+    query = nw.from_native(rows) if isinstance(rows, pl.LazyFrame) else rows
+    native = query.to_native()
+    small = data is None or not is_lazy(data) or overview(data, ()).rows <= MOST_CELLS // 10
+    sums = [name for name, (_, how) in figures.items() if how == "sum"]
+    if not (sums and small and isinstance(native, pl.LazyFrame)):
+        asked = [
+            nw.len().cast(nw.Int64).alias(name)
+            if how == "len"
+            else getattr(nw.col(column).cast(nw.Float64), how)().alias(name)
+            for name, (column, how) in figures.items()
+        ]
+        return collect(query.group_by(*by).agg(*asked))
+    told = {
+        name: pl.len().cast(pl.Int64) if how == "len" else pl.col(column).cast(pl.Float64)
+        for name, (column, how) in figures.items()
+    }
+    told |= {name: getattr(told[name], how)() for name, (_, how) in figures.items() if how in ("min", "max")}
+    table = collect(nw.from_native(native.group_by(by).agg(**told)))
+    return table.with_columns(pl.col(sums).list.sort().list.sum()).sort(by, nulls_last=True)
+
+
 def total(data: Microdata, column: str) -> float:
     """Sum a numeric column over all records."""
-    summed = collect(scan(data, {"w": column}).select(nw.col("w").cast(nw.Float64).sum()))
-    return float(summed.item() or 0.0)
+    rows = scan(data, {"w": column}).with_columns(nw.lit(0).alias("all"))
+    return float(added_by(rows, ["all"], data, total=("w", "sum"))["total"].sum() or 0.0)
 
 
 def _must_have_values(data: Microdata, names: Sequence[str], what: str, way_out: str) -> None:

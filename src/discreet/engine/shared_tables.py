@@ -23,7 +23,7 @@ from discreet.core.arrays import Array, Floats, Integers
 from discreet.engine.by_record import types_in_polars
 from discreet.engine.frames import collect, in_memory, scan
 from discreet.engine.grouping import Cutting, Groups, Values, grouping_of, inner_breaks
-from discreet.engine.resolved_roles import overview
+from discreet.engine.resolved_roles import added_by, overview
 from discreet.engine.summary_statistics import known_numbers, number_range, values_at
 from discreet.microdata import Microdata
 
@@ -83,9 +83,11 @@ class CodedFile:
             *(self.groups[column].expression(name).alias(name) for name, column in names.items())
         )
         if counted:
-            many = nw.col("w").cast(nw.Float64).sum() if self.weight else nw.len().cast(nw.Float64)
-            coded = coded.group_by(*names).agg(many.alias("many"))
-        table = in_memory(coded)
+            many = ("w", "sum") if self.weight else ("", "len")
+            table = added_by(coded, list(names), self.data, many=many)
+            table = table.with_columns(pl.col("many").cast(pl.Float64))
+        else:
+            table = in_memory(coded)
         codes = {
             column: table[name].cast(self.groups[column].code_type).to_numpy()
             if self.groups[column].kind == "number"
@@ -101,9 +103,10 @@ class CodedFile:
             rows = float(overview(self.data, ()).rows)
             return rows, rows
         w = nw.col("w").cast(nw.Float64)
-        query = scan(self.data, {"w": self.weight}).select(w.sum().alias("a"), (w * w).sum().alias("b"))
-        total, squares = in_memory(query).row(0)
-        return float(total), float(total) ** 2 / float(squares)
+        records = scan(self.data, {"w": self.weight}).select(nw.lit(0).alias("all"), a=w, b=w * w)
+        sums = added_by(records, ["all"], self.data, a=("a", "sum"), b=("b", "sum"))
+        total, squares = float(sums["a"][0]), float(sums["b"][0])
+        return total, total**2 / squares
 
 
 @dataclass(frozen=True)
@@ -237,9 +240,9 @@ def _sparse(numbers: Array, weights: Floats | None) -> Counts:
     frame = pl.DataFrame({"cell": numbers.astype(np.int64)})
     if weights is not None:
         frame = frame.with_columns(w=weights)
-    many = pl.len().cast(pl.Float64) if weights is None else pl.col("w").sum()
-    table = frame.group_by("cell").agg(many=many).sort("cell")
-    return table["cell"].to_numpy(), table["many"].to_numpy()
+    how = ("", "len") if weights is None else ("w", "sum")
+    table = added_by(frame.lazy(), ["cell"], many=how)
+    return table["cell"].to_numpy(), table["many"].cast(pl.Float64).to_numpy()
 
 
 def _merged(ours: Counts, theirs: Counts) -> tuple[Integers, Floats, Floats]:

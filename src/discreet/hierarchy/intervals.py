@@ -355,16 +355,16 @@ def _checked_names(
 # Hierarchies of dates along the calendar.
 
 
-# January 1970, where NumPy counts from, opens a quarter, a year and a decade: periods are whole steps of it.
-_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+# January 1970, where NumPy counts from, opens each of these periods: they are whole steps of it.
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "5 years": 60, "decade": 120, "20 years": 240}
 _ORDER = ("day", *_MONTHS)
 
 
 @dataclass(frozen=True, repr=False)
 class Dates(OrderedHierarchy):
-    """Periods of the calendar, with labels such as 2024-03-09, 2024-03, 2024-Q1, 2024 and 2020s."""
+    """Periods of the calendar, with labels such as 2024-03-09, 2024-03, 2024-Q1, 2024, 2020-2024 and 2020s."""
 
-    levels: Sequence[str] = _ORDER
+    levels: Sequence[str] = ("day", "month", "quarter", "year", "decade")
     kind: ClassVar[str] = "dates"
 
     def __post_init__(self) -> None:
@@ -422,6 +422,8 @@ class Dates(OrderedHierarchy):
         years = [str(year) for year in months.astype("datetime64[Y]")]
         if period == "quarter":
             return [f"{year}-Q{number % 4 + 1}" for year, number in zip(years, bins.tolist(), strict=True)]
+        if period in ("5 years", "20 years"):
+            return [f"{year}-{int(year) + _MONTHS[period] // 12 - 1}" for year in years]
         return [f"{year}s" for year in years] if period == "decade" else years
 
     def _parameters(self) -> dict[str, Any]:

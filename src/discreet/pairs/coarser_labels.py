@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -239,26 +240,61 @@ def coarsening(ours: pl.Series, theirs: pl.Series) -> Coarsening | None:
         return None
     if before.dtype.is_temporal():
         return _coarser_dates(before, labels)
+    if labels.dtype.is_integer() and before.dtype.is_integer():
+        return _first_digits(before, after)
     if labels.dtype != pl.String:
         return None
     if before.dtype.is_numeric():
-        return _in_bands_of(labels, before)
+        bands = _in_bands_of(labels, before)
+        if bands is not None or not before.dtype.is_integer():
+            return bands
+        before = as_text(before)
     if before.dtype != pl.String:
         return None
     kept = length_of_cut(before, labels)
     if kept is not None:
         how = f"is cut to its first {kept:,} characters in the release; so was the original"
-        return Coarsening(lambda values: cut_to(values, kept), how)
+        return Coarsening(lambda values: cut_to(as_text(values), kept), how)
     first = _length_of_prefix(before, labels)
     if first is not None:
         how = f"is told by its first {first:,} characters in the release; so was the original"
-        return Coarsening(lambda values: values.str.slice(0, first), how)
+        return Coarsening(lambda values: as_text(values).str.slice(0, first), how)
     return None
+
+
+def _first_digits(before: pl.Series, after: pl.Series) -> Coarsening | None:
+    """Find how many last digits of codes were cut off, where what is left is spread as the labels are.
+
+    Examples
+    --------
+    >>> codes = pl.Series([75014, 75011, 69003, 13001])
+    >>> _first_digits(codes, pl.Series([13, 75, 75, 69]))(codes).to_list()
+    [75, 75, 69, 13]
+    """
+    known, shown = (side.drop_nulls().cast(pl.Int64) for side in (before, after))
+    low, high = int(known.min()), int(known.max())  # type: ignore[arg-type]
+    if low < 0 or int(shown.max()) >= high:  # type: ignore[arg-type]
+        return None
+    apart = {cut: _apart(known // 10**cut, shown) for cut in range(len(str(high)))}
+    best = min(apart, key=lambda cut: (apart[cut], cut))
+    held = shown.unique().is_in((known // 10**best).unique().implode()).mean()
+    if not best or float(held or 0.0) < _NEARLY_ALL or apart[best] > min(apart[0] / 3, 0.3):  # type: ignore[arg-type]
+        return None
+    how = f"is told without its last {'digit' if best == 1 else f'{best} digits'} in the release; so was the original"
+    return Coarsening(lambda values: (values.cast(pl.Int64) // 10**best).cast(after.dtype), how)
+
+
+def _apart(ours: pl.Series, theirs: pl.Series) -> float:
+    """The largest distance of two distributions."""
+    both = np.concatenate([ours.to_numpy(), theirs.to_numpy()])
+    places = [np.searchsorted(np.sort(side.to_numpy()), both, "right") / len(side) for side in (ours, theirs)]
+    return float(np.abs(places[0] - places[1]).max())
 
 
 def _in_bands_of(labels: pl.Series, before: pl.Series) -> Coarsening | None:
     names = labels.sort().to_list()
-    if in_bands(before, names) is None:
+    made = in_bands(before, names)
+    if made is None or not made.is_in(names).any():
         return None
     how = f"is in {len(names):,} bands in the release; the original was put into the same bands"
     return Coarsening(lambda values: in_bands(values, names), how)
@@ -301,15 +337,38 @@ def _coarser_dates(before: pl.Series, labels: pl.Series) -> Coarsening | None:
         return None
     for pattern in _PATTERNS:
         written = before.dt.strftime(pattern).drop_nulls().unique()
-        if float(labels.is_in(written.implode()).mean() or 0.0) >= _NEARLY_ALL:  # type: ignore[arg-type]
+        shape = re.sub("%[A-Za-z]", lambda part: _SHAPES[part[0]], pattern)
+        # Other people were born in other months: that some are the same and all are written so is enough.
+        alike = float(labels.str.contains(f"^{shape}$").mean() or 0.0)  # type: ignore[arg-type]
+        if alike >= _NEARLY_ALL and labels.is_in(written.implode()).any():
             how = "is a coarser date in the release; so was the original"
             return Coarsening(lambda values, pattern=pattern: values.dt.strftime(pattern), how)  # type: ignore[misc]
+    for written in (_quarters, _halves):
+        for mark in ("-", "", " "):
+            held = labels.is_in(written(before, mark).unique().implode()).mean()
+            if float(held or 0.0) >= _NEARLY_ALL:  # type: ignore[arg-type]
+                how = "is told by the part of the year in the release; so was the original"
+                return Coarsening(partial(written, mark=mark), how)
     bands = _in_bands_of(labels, before.dt.year())
     return bands and Coarsening(lambda values: bands.rule(values.dt.year()), bands.sentence)
 
 
+def _quarters(days: pl.Series, mark: str) -> pl.Series:
+    frame = pl.DataFrame({"y": days.dt.year(), "part": days.dt.quarter()})
+    return frame.select(pl.format("{}" + mark + "Q{}", "y", "part")).to_series()
+
+
+def _halves(days: pl.Series, mark: str) -> pl.Series:
+    frame = pl.DataFrame({"y": days.dt.year(), "part": (days.dt.month() + 5) // 6})
+    return frame.select(pl.format("{}" + mark + "H{}", "y", "part")).to_series()
+
+
 _NEARLY_ALL = 0.9
+_HELD = 0.5  # of the people must be in some group for labels to be read as groups
+_MOST_PAIRS = 10**8
 _UNITS = {"1y": "year", "1q": "quarter", "1mo": "month", "1d": "day"}
+_SHAPES = dict.fromkeys(("%b", "%B"), "[^0-9 ]+") | dict.fromkeys(("%Y", "%G"), "[0-9]{4}")
+_SHAPES |= {"%m": "(0[1-9]|1[0-2])", "%d": "(0[1-9]|[12][0-9]|3[01])", "%V": "[0-5][0-9]"}
 _PATTERNS = ("%Y", "%Y-%m", "%m/%Y", "%Y/%m", "%Y%m", "%m.%Y", "%b %Y", "%B %Y", "%Y-%m-%d", "%G-W%V")
 
 
@@ -351,3 +410,76 @@ def regrouped_alike(
             f"({len(fresh):,} labels are new)"
         )
     return found
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of records that a release shows by ranges and sets of their own, which may overlap.
+
+    One value has several labels there. Whoever knows all keys of a person finds the groups that hold them; the
+    narrowest is taken for theirs.
+    """
+
+    shown: pl.DataFrame
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, ours: pl.DataFrame, theirs: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]
+    ) -> Groups | None:
+        """Read the groups off a release; None where ``columns`` show no ranges or sets, or hold too few people.
+
+        Examples
+        --------
+        >>> people = pl.DataFrame({"age": [20, 24, 31, 38], "sex": ["f", "f", "m", "m"]})
+        >>> made = pl.DataFrame({"age": ["[20, 31]", "[24, 40]"], "sex": ["f", "m"]})
+        >>> Groups.of(people, made, ["age", "sex"], ["age"]).labels_of(people)["age"].to_list()
+        ['[20, 31]', '[20, 31]', '[24, 40]', '[24, 40]']
+        """
+        names = [*columns, *(key for key in keys if key not in columns)]
+        shown = theirs.select(as_text(plain_text(theirs[name])).alias(name) for name in names).unique()
+        if not columns or shown.height * ours.height > _MOST_PAIRS:
+            return None
+        found = cls(shown.sort(names, nulls_last=True), tuple(columns))
+        held = found.labels_of(ours)[columns[0]].is_in(shown[columns[0]].drop_nulls().implode())
+        return found if float(held.mean() or 0.0) >= _HELD else None  # type: ignore[arg-type]
+
+    def labels_of(self, people: pl.DataFrame) -> dict[str, pl.Series]:
+        """Give everybody the labels of the narrowest group that holds them; who is in none keeps their own texts."""
+        names = self.shown.columns
+        texts = people.select(as_text(plain_text(people[name])).alias(name) for name in names)
+        fits = np.ones((people.height, self.shown.height), dtype=bool)
+        width = np.zeros(self.shown.height)
+        for name in names:
+            values, labels = people[name].unique().sort(), self.shown[name].unique().sort()
+            covers = np.column_stack([_covered(values, label) for label in labels])
+            rows = people[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
+            rows -= values.null_count() == 0
+            places = pl.Series(labels).index_of(None) if labels.null_count() else None
+            at = self.shown[name].replace_strict(labels, range(len(labels)), default=places).to_numpy()
+            fits &= covers[rows][:, at]
+            width += np.log(np.maximum(covers.sum(axis=0), 1))[at]
+        best = np.where(fits, width, np.inf).argmin(axis=1)
+        found = pl.Series(fits.any(axis=1))
+        return {
+            name: pl.select(
+                pl.when(found).then(self.shown[name].gather(best)).otherwise(texts[name]).alias(name)
+            ).to_series()
+            for name in self.columns
+        }
+
+
+def _covered(values: pl.Series, label: str | None) -> np.ndarray:
+    """Say of each value whether a label stands for it: a range, a set in braces, the value itself, or everything."""
+    texts = as_text(plain_text(values)).rename("v")
+    if label is None or label == _WHOLE:
+        return np.ones(len(values), dtype=bool)
+    inside = (texts == label).fill_null(False)
+    span = span_of(label)
+    if label.startswith("{") and label.endswith("}"):
+        inside |= texts.is_in(label[1:-1].split(", ")).fill_null(False)
+    elif span is not None and values.dtype.is_numeric():
+        above = values >= span.low if span.with_low else values > span.low
+        below = values <= span.high if span.with_high else values < span.high
+        inside |= (above & below).fill_null(False)
+    return inside.to_numpy()

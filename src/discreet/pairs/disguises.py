@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -56,6 +57,8 @@ class Undisguised:
 
     frame: pl.DataFrame
     disguises: tuple[Disguise, ...]
+    sure: bool = True
+    """False where labels were matched that could as well be others: what is found so may be chance."""
 
 
 def undisguised(
@@ -81,14 +84,20 @@ def _undisguised(original: pl.DataFrame, released: pl.DataFrame, but: str | None
     same = [name for name in original.columns if name in released.columns and name != but]
     read = {name: found for name in same if (found := _read(original[name], released[name])) is not None}
     rest = [name for name in same if name not in read]
-    read |= _exchanged(
+    exchanged = _exchanged(
         original,
         released,
         [name for name in rest if _has_values(original[name]) and _has_values(released[name])],
     )
-    if read:
-        frame = released.with_columns(values.alias(name) for name, (values, _) in read.items())
-        yield Undisguised(frame, tuple(Disguise(name, name, how) for name, (_, how) in read.items()))
+    guessed = {name: labels for name, labels in exchanged.items() if labels.sure.ne_missing(labels.all).any()}
+    for sure in (True, False) if guessed else (True,):
+        shown = {name: labels.sure if sure else labels.all for name, labels in exchanged.items()}
+        back = read | {name: (values, "with its labels exchanged") for name, values in shown.items()}
+        if back:
+            frame = released.with_columns(values.alias(name) for name, (values, _) in back.items())
+            yield Undisguised(
+                frame, tuple(Disguise(name, name, how) for name, (_, how) in back.items()), sure
+            )
     extra = [name for name in released.columns if name not in original.columns]
     if others := _under_other_names(original, released, extra):
         frame = released.with_columns(values.alias(name) for name, (_, values, _) in others.items())
@@ -324,19 +333,28 @@ def _apart(ours: Floats, theirs: Floats) -> float:
     return float(np.abs(places[0] - places[1]).max())
 
 
-def _exchanged(
-    original: pl.DataFrame, released: pl.DataFrame, names: Sequence[str]
-) -> dict[str, tuple[pl.Series, str]]:
+class _Labels(NamedTuple):
+    """A column with its labels exchanged back: all of them, and those that any half of the records shows alike."""
+
+    all: pl.Series
+    sure: pl.Series
+
+
+def _exchanged(original: pl.DataFrame, released: pl.DataFrame, names: Sequence[str]) -> dict[str, _Labels]:
     """Read labels that were exchanged one for one, by how often they occur and with which other values."""
     labels = [name for name in names if not _is_measured(original[name])]
     odd = [name for name in labels if _is_odd(original[name], released[name])]
     held = [name for name in names if name not in odd]
-    read: dict[str, tuple[pl.Series, str]] = {}
+    read: dict[str, _Labels] = {}
+    halves = [np.arange(released.height) % 2 == half for half in (0, 1)]
     for name in odd:
         ours, theirs = (as_text(plain_text(side[name])) for side in (original, released))
-        mapped = _by_profile(ours, theirs, original.select(held), released.select(held))
-        if mapped is not None:
-            read[name] = mapped.rename(name), "with its labels exchanged"
+        parts = [(theirs, released), *((theirs.filter(half), released.filter(half)) for half in halves)]
+        pairs, *others = [
+            _by_profile(ours, part, original.select(held), beside.select(held)) for part, beside in parts
+        ]
+        sure = {label: known for label, known in pairs.items() if all(o.get(label) == known for o in others)}
+        read[name] = _Labels(*(theirs.replace(known).rename(name) for known in (pairs, sure)))
     return read
 
 
@@ -358,17 +376,19 @@ def _is_odd(ours: pl.Series, theirs: pl.Series) -> bool:
 
 def _by_profile(
     ours: pl.Series, theirs: pl.Series, beside: pl.DataFrame, beside_theirs: pl.DataFrame
-) -> pl.Series | None:
+) -> dict[str, str]:
     """Map each released label to the one of the original that is as frequent and stands beside the same values."""
     profiles = [_profile(side, others, beside) for side, others in ((ours, beside), (theirs, beside_theirs))]
-    (labels, first), (others, second) = profiles
+    (labels, mine), (others, their) = profiles
+    # A number of the original that became bands has a mean on one side only.
+    both = [name for name in mine.columns if name in their.columns]
+    first, second = (side.select(both).to_numpy().astype(np.float64) for side in (mine, their))
     cost = np.abs(first[:, None, :] - second[None, :, :]).sum(axis=2)
     rows, columns = linear_sum_assignment(cost)
-    pairs = {others[column]: labels[row] for row, column in zip(rows, columns, strict=True)}
-    return theirs.replace(pairs)
+    return {others[column]: labels[row] for row, column in zip(rows, columns, strict=True)}
 
 
-def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tuple[list[str], Floats]:
+def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
     """Give each label its share, weighted most, and the means or commonest values that stand beside it."""
     known = labels.drop_nulls().unique().sort().to_list()
     frame = beside.with_columns(labels.alias("·label"))
@@ -384,7 +404,7 @@ def _profile(labels: pl.Series, beside: pl.DataFrame, like: pl.DataFrame) -> tup
     made = pl.DataFrame({"·label": known}, schema={"·label": pl.String}).join(
         frame.group_by("·label").agg(parts), on="·label", how="left", maintain_order="left"
     )
-    return known, made.drop("·label").fill_null(0).fill_nan(0).to_numpy().astype(np.float64)
+    return known, made.drop("·label").cast(pl.Float64).fill_null(0).fill_nan(0)
 
 
 def _under_other_names(

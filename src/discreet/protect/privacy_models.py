@@ -423,8 +423,10 @@ class KMap(PrivacyModel):
 # What the rules of a policy ask of classes.
 
 
-def class_sizes_ruled(rule: Rule) -> Iterator[int]:
-    """Give the size that every class must have for a rule to hold; nothing where it asks for none."""
+def class_sizes_ruled(rule: Rule, given: Mapping[str, Any]) -> Iterator[int]:
+    """Give the size that every class, or nearly, must have for a rule to hold; nothing where it asks for none."""
+    if rule.name == "reidentification.share_above_threshold" and (rule.at_most or 0.0) <= 0.1:
+        yield math.ceil(1 / given.get("threshold", 0.2) - 1e-9)
     if rule.name in ("k_anonymity", "k_anonymity.k") and rule.at_least is not None:
         yield math.ceil(rule.at_least)
     if rule.name == "reidentification.prosecutor_max" and rule.at_most:

@@ -44,7 +44,7 @@ def columns_taken_over(original: pl.DataFrame, released: pl.DataFrame) -> list[s
     alike = excess / np.sqrt(np.maximum(variance, 1.0))
     if not alike.size or alike.min() > _TOO_EQUAL:
         return []
-    members = list(np.unravel_index(int(alike.argmin()), alike.shape))
+    members = [int(place) for place in np.unravel_index(int(alike.argmin()), alike.shape)]
     while len(members) < len(names):
         together = excess[:, members].sum(axis=1) / np.sqrt(np.maximum(variance[:, members].sum(axis=1), 1.0))
         together[members] = 0.0

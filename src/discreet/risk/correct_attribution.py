@@ -196,7 +196,7 @@ def _surface(found: Measure) -> Iterator[charts.Chart]:
         "cap_as_it_was": Figure("Right guesses from the original before it was coarsened", unit="share"),
     },
     assess=OfFile(19, sensitive=True, slow=True),
-    compare=OfPair(13, "risk", at_once=True, by_group=True, keys=True, sensitive=True, effort=1),
+    compare=OfPair(13, "risk", at_once=True, keys=True, sensitive=True, effort=1),
     worst=OfWorst(9, _guessed_right),
     pictures=_pictures,
     releases=OfReleases(

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -293,17 +292,16 @@ def _cells(
 ) -> pl.DataFrame:
     """Count and weigh the records (or people) by keys, household ``h`` and employer ``e``, where there are such."""
     extra = {name: column for name, column in {**units, "v": employer_weight}.items() if column}
-    sums = [nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights")]
+    figures = {"records": ("", "len"), "weights": ("w", "sum")}
     if employer_weight:
-        outer = nw.col("v").cast(nw.Float64)
-        sums += [outer.min().alias("v_low"), outer.max().alias("v_high")]
+        figures |= {"v_low": ("v", "min"), "v_high": ("v", "max")}
     by = [*engine.key_names(groups.keys), *(name for name, column in units.items() if column)]
     rows = engine.weighted_rows(groups.data, groups.keys, groups.missing, weight, extra)
-    cells = engine.collect(rows.group_by(*by).agg(*sums))
+    cells = engine.added_by(rows, by, groups.data, **figures)
     refuse_nobody(cells, "Use missing='category' or 'wildcard'")
     if not np.isfinite(cells["weights"].to_numpy()).all():
         raise ColumnError(f"The weight column '{weight}' holds an infinite weight. Mend the weights.")
-    return cells.sort(by, nulls_last=True)  # sums of decimals depend on their order, which engines do not fix
+    return cells
 
 
 def _target(classes: pl.DataFrame, target_share: float | None) -> dict[str, Any]:

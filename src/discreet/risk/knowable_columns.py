@@ -81,9 +81,8 @@ def _goes_with(values: pl.Series, key: pl.Series) -> bool:
     >>> _goes_with((2024 - ages).alias("born"), ages), _goes_with(pl.Series("luck", range(80)), ages)
     (True, False)
     """
-    codes = [
-        np.unique(as_text(side).fill_null("·").to_numpy(), return_inverse=True)[1] for side in (values, key)
-    ]
+    codes = [side.rank("dense").fill_null(0).to_numpy().astype(np.int64) for side in (values, key)]
+    codes = [side - side.min() for side in codes]
     pairs = len(np.unique(codes[0] * (codes[1].max() + 1) + codes[1]))
     for one, other in (codes, codes[::-1]):
         sizes, shares = np.bincount(one), np.bincount(other) / len(other)

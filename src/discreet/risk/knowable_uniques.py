@@ -62,7 +62,7 @@ def _who_is_found(found: Measure, beside: Beside) -> Iterator[Finding]:
         "uniques problem. Int. Journal of Uncertainty, Fuzziness and Knowledge-Based Systems 10(5), 493–509.",
     ),
     figures={
-        "value": Figure(unit="share", better="lower"),
+        "value": Figure(unit="share", better="lower", aim="found"),
         "people": Figure("People"),
         "alone": Figure("People who are alone with a few things that others may know"),
         "found": Figure("Of them, who meet a single released record"),

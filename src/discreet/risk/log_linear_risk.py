@@ -329,6 +329,10 @@ def model_caveats(fitted: Fitted) -> list[str]:
             f"No model on the way was free of error: the one chosen is {abs(error):.1f} standard errors off, and its "
             f"risk is probably {too}."
         )
+        if fitted.model and len(fitted.path) > most_steps(fitted.model.means.size):
+            caveats.append(
+                "The search ended before it had tried all interactions, because the table is large."
+            )
     return caveats
 
 
@@ -426,6 +430,7 @@ Term = tuple[int, ...]
 
 #: How many interactions are tried at each step of the search: those whose margins the model misses most.
 _SHORTLIST = 3
+_CELLS_IN_ALL = 2_000_000
 #: An estimated error within this many standard errors of zero is no sign of a wrong model.
 _CLOSE = 1.0
 
@@ -513,17 +518,20 @@ def search(counts: Floats, fraction: float) -> Iterator[Model]:
 
     At each step the interactions whose margins the model misses most are fitted, and the one with the smallest
     standardized error is kept. Triples are tried only when all pairs leave a significant positive error. The
-    search ends when the error is near zero or negative, or has stopped falling. Every model is handed over. The
-    model of all keys together is never tried: it repeats the table and says nothing of the population.
+    search ends when the error is near zero or negative, or has stopped falling, or has taken as many steps as a table
+    of this size is worth. Every model is handed over. The model of all keys together is never tried: it repeats the
+    table and says nothing of the population.
     """
     axes = range(counts.ndim)
+    steps = most_steps(counts.size)
     means = independence(counts)
     model = _model(counts, means, tuple((axis,) for axis in axes), fraction)
     yield model
     for order in (order for order in (2, 3) if order < counts.ndim):
         left = list(combinations(axes, order))
         stalled = 0
-        while left and stalled < 2 and model.standardized[1] > _CLOSE:
+        while left and stalled < 2 and steps > 0 and model.standardized[1] > _CLOSE:
+            steps -= 1
             shortlist = sorted(left, key=lambda term: -_missed(counts, model.means, term))[:_SHORTLIST]
             grown = [_with_term(counts, model, term, fraction) for term in shortlist]
             best = min(grown, key=lambda candidate: candidate.wrongness)
@@ -533,6 +541,17 @@ def search(counts: Floats, fraction: float) -> Iterator[Model]:
             yield model
         if model.standardized[1] <= _SIGNIFICANT:
             return
+
+
+def most_steps(cells: int) -> int:
+    """How many interactions are tried one after the other: each costs some fits of the whole table.
+
+    Examples
+    --------
+    >>> most_steps(3_000), most_steps(500_000), most_steps(8_000_000)
+    (666, 4, 1)
+    """
+    return max(1, _CELLS_IN_ALL // cells)
 
 
 def stays_alone(more: Floats) -> Floats:

@@ -362,7 +362,8 @@ def independent_probabilities(
     names = _names(classes)
     weighted = _weighted_classes(data, keys, missing)
     size = float(weighted["hits"].sum())
-    joined = classes.join(weighted, on=names, how="left", nulls_equal=True, maintain_order="left")
+    joined = classes.sort(names, nulls_last=True)
+    joined = joined.join(weighted, on=names, how="left", nulls_equal=True, maintain_order="left")
     shares = [pl.col("hits").sum().over(name) / size for name in names]
     return joined.with_columns(P_A=pl.reduce(lambda a, b: a * b, shares)).drop("hits")
 
@@ -374,7 +375,7 @@ def _weighted_classes(data: Microdata, keys: Sequence[str], missing: engine.Miss
         return table.select(pl.exclude("records", "class_size"), hits=pl.col("records").cast(pl.Float64))
     rows = engine.weighted_rows(data, keys, missing, weight)
     names = [f"k{i}" for i in range(len(keys))]
-    return engine.collect(rows.group_by(*names).agg(nw.col("w").cast(nw.Float64).sum().alias("hits")))
+    return engine.added_by(rows, names, data, hits=("w", "sum"))
 
 
 def _names(classes: pl.DataFrame) -> list[str]:

@@ -171,14 +171,17 @@ def _tallied(data: Microdata, column: str, weight: str | None) -> pl.DataFrame:
         table = engine.collect(rows)
         mass = pl.col("w").cast(pl.Float64) if weight else pl.lit(1.0)
         return table.with_columns(records=pl.lit(1.0), mass=mass, squares=mass * mass)
-    weighed = nw.col("w").cast(nw.Float64) if weight else nw.lit(1.0)
-    sums = [nw.len().cast(nw.Float64).alias("records")]
     if weight:
-        sums += [weighed.sum().alias("mass"), (weighed * weighed).sum().alias("squares")]
-    table = engine.collect(rows.group_by("s").agg(*sums))
-    if not weight:
-        table = table.with_columns(mass=pl.col("records"), squares=pl.col("records"))
-    return table
+        w = nw.col("w").cast(nw.Float64)
+        rows = rows.with_columns(w, squares=w * w)
+        sums = {"mass": ("w", "sum"), "squares": ("squares", "sum")}
+        table = engine.added_by(rows, ["s"], data, records=("", "len"), **sums)
+    else:
+        table = engine.added_by(rows, ["s"], data, records=("", "len"))
+        table = table.with_columns(
+            mass=pl.col("records").cast(pl.Float64), squares=pl.col("records").cast(pl.Float64)
+        )
+    return table.with_columns(pl.col("records").cast(pl.Float64))
 
 
 def _sample(values: Any, table: pl.DataFrame) -> Sample:

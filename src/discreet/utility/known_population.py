@@ -103,15 +103,19 @@ def population_tables(
     weight, caveats = stands_for(released, made.height, float(real_weight.sum()))
     cut = [name for name in names if real.schema[name].is_numeric() and real[name].n_unique() > _MOST_VALUES]
     tables = [
-        frame.select(
-            (pl.col(name).cast(pl.Float64) // class_width * class_width if name in cut else pl.col(name))
-            .cast(pl.String)
-            .alias(name)
-            for name in names
+        engine.added_by(
+            frame.lazy()
+            .select(
+                (pl.col(name).cast(pl.Float64) // class_width * class_width if name in cut else pl.col(name))
+                .cast(pl.String)
+                .alias(name)
+                for name in names
+            )
+            .with_columns(pl.Series("weight", own)),
+            names,
+            None,
+            **{which: ("weight", "sum")},
         )
-        .with_columns(pl.Series("weight", own))
-        .group_by(names)
-        .agg(pl.col("weight").sum().alias(which))
         for frame, own, which in ((real, real_weight, "truth"), (made, weight, "estimate"))
     ]
     both = tables[0].join(tables[1], on=names, how="full", coalesce=True, nulls_equal=True)

@@ -20,6 +20,7 @@ from discreet.microdata import Microdata
 
 _WORTH_GROUPING = 0.5
 _FEW_TO_GROUP = 2_000
+_MANY_LEVELS, _RARE = 300, 5
 
 
 @dataclass(frozen=True)
@@ -466,6 +467,32 @@ def rank(design: Design, squares: Floats, variables: Sequence[str]) -> int:
     )
     scale = np.sqrt(np.diag(squares)[at])
     return len(independent(squares[np.ix_(at, at)] / np.outer(scale, scale)))
+
+
+def without_rare_levels(stacked: Stack) -> Stack:
+    """Put the rare levels of columns with very many together: a coefficient for each would only tell files apart.
+
+    Moments and numbers of cases as texts have a level in nearly every record.
+    """
+    columns, notes = [], []
+    for column in stacked.columns:
+        if len(column.levels) <= _MANY_LEVELS:
+            columns.append(column)
+            continue
+        codes = column.values.astype(np.int64)
+        often = np.bincount(codes, stacked.counts, minlength=len(column.levels))
+        frequent = np.sort(np.argsort(-often, kind="stable")[:_MANY_LEVELS])
+        frequent = frequent[often[frequent] >= _RARE]
+        place = np.full(len(often), len(frequent), dtype=np.int32)
+        place[frequent] = np.arange(len(frequent))
+        if len(frequent):
+            said = (*(column.levels[code] for code in frequent), "any other")
+            columns.append(replace(column, values=place[codes], levels=said))
+        notes.append(
+            f"'{column.name}' has {len(column.levels):,} levels, most of them in fewer than {_RARE} records: "
+            f"{len(often) - len(frequent):,} of them count as one."
+        )
+    return replace(stacked, columns=tuple(columns), notes=(*stacked.notes, *notes))
 
 
 def designed(stacked: Stack, *, interactions: int, squares: bool) -> Design:

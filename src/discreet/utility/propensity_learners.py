@@ -17,7 +17,7 @@ import scipy
 from discreet.core.arrays import Flags, Floats
 from discreet.core.errors import InputError, ParameterError, unknown_name
 from discreet.core.randomness import generator
-from discreet.utility.propensity_design import Design, Stack, designed, rank
+from discreet.utility.propensity_design import Design, Stack, designed, rank, without_rare_levels
 
 if TYPE_CHECKING:
     from discreet.numerics.trees.coding import Feature
@@ -143,6 +143,7 @@ class Logit:
 
     def prepare(self, stacked: Stack) -> PreparedLogit:
         """Lay out the predictors once, for as many fits as are wanted."""
+        stacked = without_rare_levels(stacked)
         _, every = stacked.masses()
         design = designed(stacked, interactions=self.interactions, squares=self.squares)
         squares, _ = design.products(every, np.zeros(design.rows))

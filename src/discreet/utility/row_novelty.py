@@ -208,9 +208,12 @@ def _who_comes_back(found: Measure, beside: Beside) -> Iterator[Finding]:
     place=9,
     figures={
         "value": Figure(unit="share", better="higher"),
-        "new_share": Figure("Records that match no real one", unit="share"),
+        "new_share": Figure("Records that match no real one", unit="share", better="higher"),
         "new_share_exact": Figure(
-            "Records that equal no real one", unit="share", words={"rule": "share that equals no real record"}
+            "Records that equal no real one",
+            unit="share",
+            better="higher",
+            words={"rule": "share that equals no real record"},
         ),
         "copied_share": Figure("Unlike any other real record, and come back whole", unit="share"),
         "new_share_holdout": Figure("The same of the hold-out", unit="share"),

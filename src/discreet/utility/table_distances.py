@@ -108,10 +108,8 @@ def side_by_side(
     tables = []
     for name, values, weight in zip(("original", "released"), (ours, theirs), weights, strict=True):
         mass = pl.Series(np.ones(len(values))) if weight is None else weight.cast(pl.Float64)
-        counted = (
-            pl.DataFrame({"cell": values, "w": mass}).group_by("cell").agg(pl.col("w").sum().alias(name))
-        )
-        tables.append(counted)
+        rows = pl.DataFrame({"cell": values, "w": mass}).lazy()
+        tables.append(engine.added_by(rows, ["cell"], None, **{name: ("w", "sum")}))
     both = tables[0].join(tables[1], on="cell", how="full", nulls_equal=True, coalesce=True)
     both = both.with_columns(pl.col("original", "released").fill_null(0.0))
     if levels is None:

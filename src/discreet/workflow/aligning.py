@@ -16,6 +16,7 @@ from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.microdata import Microdata
 from discreet.pairs.coarser_labels import (
+    Groups,
     coarser_alike,
     recoded_alike,
     recoded_like,
@@ -99,10 +100,17 @@ def align(
     )
     shown = engine.collect(copies[0], held)
     recoded |= coarser_alike(ours, shown, [name for name in held if name not in recoded], converted)
-    new = with_new_labels(ours, copies, [name for name in held if name not in recoded])
+    rest = [name for name in held if name not in recoded]
+    fresh = with_new_labels(ours, copies, rest)
+    new = [name for name in rest if name in fresh or name in mixed]
     recoded |= {} if labels is None else recoded_alike(ours, labels, new, converted)
     coarse = [name for name in new if name not in recoded and name in original.roles.keys]
     regrouped = {} if labels is None else regrouped_alike(ours, labels, coarse, converted)
+    groups = Groups.of(ours, shown, [key for key in original.roles.keys if key in held], coarse)
+    groups = None if regrouped else groups
+    if groups is not None:
+        recoded |= groups.labels_of(ours)
+        converted |= dict.fromkeys(coarse, _GROUPED)
     unread = tuple(name for name in new if name not in recoded and name not in regrouped)
     said += [_UNREAD.format(_quoted(unread))] if unread else []
     technical = {*original.roles.technical, ids}
@@ -133,7 +141,7 @@ def align(
         seen,
         told,
         unread,
-        _recoded_too(original, holdout, recoded),
+        _recoded_too(original, holdout, recoded, groups),
     )
 
 
@@ -145,13 +153,18 @@ def _as_seen(original: Microdata, labels: dict[str, pl.Series]) -> Microdata:
 
 
 def _recoded_too(
-    original: Microdata, holdout: Microdata | None, recoded: Mapping[str, pl.Series]
+    original: Microdata, holdout: Microdata | None, recoded: Mapping[str, pl.Series], groups: Groups | None
 ) -> Microdata | None:
     """Make the holdout as coarse as the original was made."""
     if holdout is None or not recoded:
         return holdout
     ours, theirs = (engine.collect(file, list(recoded)) for file in (original, holdout))
-    made = {name: recoded_like(ours[name], after, theirs[name]) for name, after in recoded.items()}
+    told = {} if groups is None else groups.labels_of(engine.collect(holdout, groups.shown.columns))
+    made = told | {
+        name: recoded_like(ours[name], after, theirs[name])
+        for name, after in recoded.items()
+        if name not in told
+    }
     return holdout.with_frame(engine.rebuilt(holdout, made), same_records=True)
 
 
@@ -418,6 +431,10 @@ _FEW = 30
 _UNREAD = (
     "The release has labels of its own in {}. Which values they stand for cannot be seen from the files, so that "
     "nothing can be looked up by these columns."
+)
+_GROUPED = (
+    "is coarser in the release, group by group; everybody of the original was put into the narrowest group that holds "
+    "them, except for information loss"
 )
 _TRUTH = {
     "true": True,

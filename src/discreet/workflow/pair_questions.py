@@ -22,7 +22,7 @@ from discreet.microdata import Microdata
 from discreet.policy import Rule
 from discreet.utility.sampled_measures import with_interval, without_tenth
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, LABELS, MODEL, TARGET, Lack
+from discreet.workflow.questions import HOLDOUT, HOLDOUT_OR_MODEL, IN_MEMORY, LABELS, MODEL, TARGET, Lack
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,13 @@ class PairCase:
             engine.overview(self.files.copies[0], ()).rows,
         )
 
-    def of_one_type(self) -> tuple[PairCase, str | None]:
-        """Leave the columns out that hold numbers in one file and labels in the other, and say so."""
-        mixed = self.files.mixed
+    def of_one_type(self, *, dates_alone: bool = False) -> tuple[PairCase, str | None]:
+        """Leave the columns out that hold numbers in one file and labels in the other, and say so.
+
+        With ``dates_alone`` only dates beside labels: numbers and labels can be compared as labels, dates cannot.
+        """
+        schema = self.files.original.schema
+        mixed = [name for name in self.files.mixed if not dates_alone or schema[name].is_temporal()]
         if not mixed:
             return self, None
         kept = tuple(name for name in self.files.columns if name not in mixed)
@@ -155,8 +159,8 @@ class Reading:
 
     case: PairCase
     how: str
-    with_strangers: bool = False
-    """Whether it was read by the holdout as much as by the original, as comparing the two asks for."""
+    sure: bool = True
+    """False where it rests on a guess: what is found so leaves a rule open, and refuses nothing."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ class PairQuestion:
         if case.whole is not None:
             if self.any_size:
                 return self.gap(case.whole, parameters)
-            if self.side == "risk":
+            if self._needs_memory(case):
                 return (
                     "the files are too large to hold, and in a sample hardly anybody meets the records that give them "
                     "away: ask it of files in memory"
@@ -214,14 +218,23 @@ class PairQuestion:
             return "every column holds numbers in one file and labels in the other"
         return None
 
+    def _needs_memory(self, case: PairCase) -> bool:
+        return case.whole is not None and not self.any_size and self.side == "risk"
+
     def unread(self, case: PairCase) -> list[str]:
         """Name the columns of the question whose labels in the release nobody can hold against the original."""
         asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
-        unread = set(case.files.unread).intersection(*(one.case.files.unread for one in case.readings))
+        unread = set(case.files.unread)
+        unread = unread.intersection(*(one.case.files.unread for one in case.readings if one.sure))
         return [name for name in asked if name in unread]
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
+        if self._needs_memory(case):
+            rows = max((case.whole or case).sizes)
+            return replace(
+                IN_MEMORY, command=f"discreet compare ORIGINAL RELEASE --policy POLICY --rows {rows}"
+            )
         if self.wants("formula", parameters) and not case.models:
             return MODEL
         if self.wants("target", parameters):
@@ -247,37 +260,23 @@ class PairQuestion:
             answers = [self.answer(case.of_copy(place), parameters) for place in range(copies)]
             return worst_of(answers, self.card.badness)
         readings = [
-            one for one in case.readings if self.side == "risk" and self.gap(one.case, parameters) is None
+            one
+            for one in case.readings
+            if one.sure and self.side == "risk" and self.gap(one.case, parameters) is None
         ]
-        # Where strangers are compared, a reading that was made with them favors nobody.
-        even = [one for one in readings if one.with_strangers is self.needs.judged_by_holdout] or readings
         found: Measure | None = None
         try:
             found = self._answer(case, parameters)
         except DiscreetError:
             # As it is written nothing can be looked up in it; read back it can.
-            if not even:
+            if not readings:
                 raise
-        for reading in even:
+        for reading in readings:
             other = self._answer(reading.case, parameters)
             if found is None or self.card.badness(other) > self.card.badness(found):
                 found = replace(other, caveats=[f"For this answer {reading.how}.", *other.caveats])
         assert found is not None
-        if self.needs.judged_by_holdout and len(even) < len(readings):
-            for reading in readings:
-                if not reading.with_strangers:
-                    found = self._left_open(found, self._answer(reading.case, parameters))
         return found
-
-    def _left_open(self, found: Measure, other: Measure) -> Measure:
-        """Let what a reading shows that favors the people in the file clear nothing, though it proves nothing."""
-        figures = dict(found.figures)
-        for figure in self.card.figures.values():
-            end = figure.interval[1] if figure.interval else ""
-            if _number(other.figures.get(end)) > _number(figures.get(end)):
-                names = (end, figure.middle, figure.tries)
-                figures |= {name: other.figures.get(name) for name in names if name}
-        return replace(found, figures=figures)
 
     def _answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         if case.whole is not None:
@@ -297,7 +296,7 @@ class PairQuestion:
         if seen is not None and not self.needs.as_it_was:
             holdout = case.files.coarse_holdout or case.files.holdout
             case = replace(case, files=replace(case.files, original=seen, holdout=holdout))
-        return case.of_one_type() if self.needs.one_type else (case, None)
+        return case.of_one_type(dates_alone=not self.needs.one_type)
 
     def _request(self, case: PairCase, parameters: Mapping[str, Any]) -> Request:
         """Give the files with what is known of them; the settings of the user or the policy go before."""
@@ -361,17 +360,12 @@ class PairQuestion:
         return replace(found, caveats=[said, *found.caveats])
 
 
-def _number(figure: Any) -> float:
-    return float(figure) if isinstance(figure, int | float) else 0.0
-
-
 def as_ruled(case: PairCase, rules: Sequence[Rule]) -> PairCase:
-    """Let what attacks show be sure over all attack rules of a policy, all copies and all readings."""
+    """Let what attacks show be sure over all attack rules of a policy, all copies, and all ways to read them."""
     attacks = {rule.measure for rule in rules if (card := card_of(rule.measure)) and card.room == "attack"}
-    readings = 1 + sum(one.with_strangers for one in case.readings)
-    jointly = max(len(attacks), 1) * len(case.files.copies) * readings
-    read = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
-    return replace(case, jointly=jointly, readings=read)
+    jointly = max(len(attacks), 1) * len(case.files.copies) * (1 + len(case.readings))
+    readings = tuple(replace(one, case=replace(one.case, jointly=jointly)) for one in case.readings)
+    return replace(case, jointly=jointly, readings=readings)
 
 
 def by_name() -> dict[str, PairQuestion]:

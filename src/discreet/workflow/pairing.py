@@ -76,33 +76,21 @@ def _read_back(
 ) -> PairCase:
     """Add the release in the writing of the original, where it is written otherwise, and what nobody can read."""
     ours, *theirs = (engine.collect(file, file.columns) for file in (original, *copies))
-
-    def read(people: pl.DataFrame, *, with_strangers: bool) -> tuple[list[Any], list[Reading]]:
-        ways = list(zip_longest(*(undisguised(people, copy, but=case.ids) for copy in theirs)))
-        readings = []
-        for way in ways:
-            files = [
-                copy if found is None else with_roles_of(original, copy.with_frame(found.frame))
-                for copy, found in zip(copies, way, strict=True)
-            ]
-            told = dict.fromkeys(
-                one.sentence for found in way if found is not None for one in found.disguises
-            )
-            with suppress(DiscreetError):  # what cannot be aligned holds no copy in this reading
-                held = [original, *files, *([] if holdout is None else [holdout])]
-                made = _case(original, held, settings, labels=None, seed=case.seed)
-                readings.append(Reading(made, " and ".join(told), with_strangers))
-        return ways, readings
-
-    ways, readings = read(ours, with_strangers=False)
-    if readings and holdout is not None:
-        # What was fitted to the people in the file alone fits them better than strangers, whoever is in the release.
-        known = [name for name in ours.columns if name in holdout.schema]
-        with suppress(pl.exceptions.PolarsError):
-            both = pl.concat([ours, engine.collect(holdout, known)], how="diagonal_relaxed")
-            readings += read(both, with_strangers=True)[1]
+    ways = list(zip_longest(*(undisguised(ours, copy, but=case.ids) for copy in theirs)))
+    readings = []
+    for way in ways:
+        files = [
+            copy if found is None else with_roles_of(original, copy.with_frame(found.frame))
+            for copy, found in zip(copies, way, strict=True)
+        ]
+        told = dict.fromkeys(one.sentence for found in way if found is not None for one in found.disguises)
+        with suppress(DiscreetError):  # what cannot be aligned holds no copy in this reading
+            held = [original, *files, *([] if holdout is None else [holdout])]
+            sure = all(found.sure for found in way if found is not None)
+            read_back = _case(original, held, settings, labels=None, seed=case.seed)
+            readings.append(Reading(read_back, " and ".join(told), sure))
     # What stands beside the column that it could be is something else, until a person says what.
-    explained = {
+    read = {
         one.released
         for way in ways
         for found in way
@@ -110,7 +98,7 @@ def _read_back(
         for one in found.disguises
         if one.column not in theirs[0].columns
     }
-    extra = tuple(name for name in unexplained(ours, theirs[0]) if name not in explained)
+    extra = tuple(name for name in unexplained(ours, theirs[0]) if name not in read)
     return replace(case, readings=tuple(readings), unexplained=extra)
 
 
@@ -343,8 +331,10 @@ class _Labels:
             if first is not None and cut_to(plain_text(before), first).equals(after):
                 return cls(name, first=first)
         known = pl.DataFrame({"value": as_text(plain_text(before)), "label": after}).drop_nulls().unique()
-        if set(_distinct_texts(original, name)) - set(known["value"]):
-            return None
+        if known["value"].n_unique() < known.height or set(_distinct_texts(original, name)) - set(
+            known["value"]
+        ):
+            return None  # one value has several labels, or none
         return cls(name, pairs=tuple(known.sort("value").iter_rows()))
 
 

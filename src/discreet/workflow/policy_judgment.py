@@ -193,14 +193,15 @@ def held_against(
     _check_acceptances(policy, accept)
     if isinstance(pair, PairCase):
         pair = pair_questions.as_ruled(pair, policy.comparison)
-    bench = _Bench(policy, alone, pair, measured or {}, measured_pair, crossed or {})
+    bench = _Bench(policy, alone, pair, measured or {}, measured_pair, crossed or {}, _gone(original, pair))
     rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
     rules.sort(key=lambda named: not named[1].is_attack)
     found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
     failed = False
     for table, rule in sorted(rules, key=_effort) if stop_at_failure else rules:
         left_aside = failed and stop_at_failure
-        found[table, rule] = [_left_aside(table, rule)] if left_aside else list(bench.judged(table, rule))
+        judged = [_left_aside(table, rule)] if left_aside else bench.judged(table, rule)
+        found[table, rule] = [bench.without_what_is_gone(rule, one) for one in judged]
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
     beside = beside_rules(policy, alone, pair, original)
     in_order = [
@@ -240,6 +241,7 @@ class _Bench:
     measured: Mapping[str, Scenario]
     measured_pair: Scenario | None
     crossed: Mapping[str, Measure] = field(default_factory=dict)
+    gone: str = ""
     _answers: dict[tuple[str, str], Measure | str] = field(default_factory=dict)
 
     def judged(self, table: str, rule: Rule) -> Iterator[Check | Unjudged]:
@@ -256,6 +258,18 @@ class _Bench:
                 yield _unjudged(rule, lacking, table)
             else:
                 yield rule.check(self._scenario(name, rule.measure, partial(self._ask, case, rule.measure)))
+
+    def without_what_is_gone(self, rule: Rule, found: Check | Unjudged) -> Check | Unjudged:
+        """Leave a rule open that cannot be checked, because the release has left out all that it is about."""
+        if not (self.gone and isinstance(found, Check) and found.passed is None):
+            return found
+        return Unjudged(
+            rule.name,
+            rule.limit,
+            f"{self.gone}, which the release does not have",
+            "the other rules look at what is in it; let a person accept this one (accept=…, --accept)",
+            found.table,
+        )
 
     def _against_original(self, rule: Rule) -> Check | Unjudged:
         table, pair = "comparison", self.pair
@@ -281,7 +295,8 @@ class _Bench:
             rule.measure,
             lambda: pair if isinstance(pair, str) else answer_of(question, pair, settings),
         )
-        return rule.check(replace(asked, name=MAIN), table=table)
+        check = rule.check(replace(asked, name=MAIN), table=table)
+        return check if isinstance(pair, str) else self._if_guessed(rule, question, pair, check)
 
     def _of_copy(self, rule: Rule, question: PairQuestion, pair: PairCase, place: int) -> Check | Unjudged:
         """Hold a rule on risk against one copy by itself: one copy that is the original is not averaged away."""
@@ -292,7 +307,31 @@ class _Bench:
         answer = self._answers[name, rule.measure]
         found = {} if isinstance(answer, str) else {rule.measure: answer}
         skipped = {rule.measure: answer} if isinstance(answer, str) else {}
-        return rule.check(Scenario(name, (), found, skipped), table="comparison")
+        check = rule.check(Scenario(name, (), found, skipped), table="comparison")
+        return self._if_guessed(rule, question, pair.of_copy(place), check)
+
+    def _if_guessed(
+        self, rule: Rule, question: PairQuestion, pair: PairCase, found: Check | Unjudged
+    ) -> Check | Unjudged:
+        """Leave a rule open that holds, but would not if labels were exchanged as they can only be guessed to be."""
+        if question.side != "risk" or not (isinstance(found, Check) and found.passed):
+            return found
+        for reading in pair.readings if pair.whole is None else ():
+            if reading.sure:
+                continue
+            answer = answer_of(question, reading.case, self.policy.parameters.get(rule.measure, {}))
+            known = {} if isinstance(answer, str) else {rule.measure: answer}
+            other = rule.check(Scenario(found.scenario, (), known), table="comparison")
+            if known and not (isinstance(other, Check) and other.passed):
+                return Unjudged(
+                    rule.name,
+                    rule.limit,
+                    f"to know which values its labels stand for (it would not hold if {reading.how}, which is a guess)",
+                    "write the labels of the original into the release, and compare again",
+                    command="discreet compare ORIGINAL RELEASE_WITH_ITS_LABELS --policy POLICY",
+                    decided=False,
+                )
+        return found
 
     def _scenario(self, name: str, measure: str, ask: Callable[[], Measure | str]) -> Scenario:
         """Give what was found in a scenario; what nobody has asked yet is asked now, once."""
@@ -313,6 +352,19 @@ class _Bench:
         if isinstance(case, str):
             return case
         return answer_of(question, case, self.policy.parameters.get(measure, {}))
+
+
+def _gone(original: Microdata | None, pair: PairCase | str | None) -> str:
+    """Name what the original has, rules ask about, and a release has left out altogether."""
+    if original is None or not isinstance(pair, PairCase):
+        return ""
+    shown = pair.files.copies[0].schema
+    parts = {
+        "a key": original.roles.keys,
+        "a sensitive column": original.roles.sensitive,
+    }
+    gone = [what for what, names in parts.items() if names and not any(name in shown for name in names)]
+    return " and ".join([*gone, *(["a second column"] if len(pair.files.columns) < 2 else [])])
 
 
 def _worst(rule: Rule, checks: Sequence[Check | Unjudged]) -> Check | Unjudged:

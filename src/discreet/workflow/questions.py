@@ -220,6 +220,11 @@ HOLDOUT_OR_MODEL = replace(
     HOLDOUT,
     way_out=f"{HOLDOUT.way_out}; where the file is made, discreet synthesize --policy judges it by cross-fitting",
 )
+IN_MEMORY = Lack(
+    "the records in memory",
+    "the files are too large to hold, and in a sample hardly anybody meets the records that give them away: judge it "
+    "where there is memory for all of them (rows=…, --rows)",
+)
 LABELS = Lack(
     "to know which values its labels stand for",
     "the files do not show it: judge it where the plan is applied, discreet protect --policy, or keep the order of the "

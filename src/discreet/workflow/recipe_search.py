@@ -1,57 +1,54 @@
-"""Coarse grid first, then local improvement: which recipe passes at the lowest loss?
+"""Which recipe passes at the lowest loss? Hundreds are forecast, a few are tried, and the best is judged.
 
-Hundreds of recipes are forecast; the few that promise most are tried. Around the best that passed, single codings are
-made finer or coarser and tried again, as long as that helps and the budget lasts. The path depends on the file, the
-policy and the seed, not on the clock or the number of processes, unless a time limit cuts it short.
+A start is found by forecasts alone, from what a careful person would begin with: the fewest groups too small that a
+coarser coding is worth. It is tried on the file, and so are its neighbors, as long as that promises to help and the
+budget lasts. The path depends on the file, the policy and the seed, not on the clock or the number of processes,
+unless a time limit cuts it short.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 
+from discreet.core.progress import tell, track
+from discreet.core.verdicts import Verdict
+from discreet.core.wording import percent
 from discreet.workflow.recipe_forecast import Forecast
-from discreet.workflow.recipe_trials import Laboratory
-from discreet.workflow.recipes import ALONG, GATHER, NOTHING, REGROUP, SUPPRESS, Frame, Recipe
+from discreet.workflow.recipe_trials import COSTLIER, Laboratory, Made, felt
+from discreet.workflow.recipes import Frame, Recipe
 from discreet.workflow.trials import Trial
 
-_HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
-_BATCH = 4
+_HEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_BATCH = 2
 _MOST_KEYS_TO_HIDE = 12
-_VISITS = 2  # so often the neighbors of a recipe that fails are tried
-_HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
-_DEAR = 6  # a recipe that takes more than this part of the budget is tried only where the forecast calls it the best
-_NEAR_MISS = 0.5
-_MANY_RECORDS, _LEAST_PART = (
-    1_000,
-    0.25,
-)  # from so many records on the whole budget is spent, and this part always
-_NOT_JUDGED = 0.15  # the part of judging that a trial takes that is not judged: its loss is measured
-# What a trial costs, about, in seconds of one processor: by cell to judge, by hidden record and pair of keys, by cell
-# of a key to regroup and by sensitive cell that may be swapped.
-_FIXED, _A_CELL, _A_HIDDEN_RECORD, _A_REGROUPED_CELL, _A_SWAPPED_CELL = 0.6, 6e-6, 8e-6, 3e-6, 1.4e-5
+_SWAPPED = 1.25  # a coarsening that costs up to so many times as much is proposed instead of swaps
+_HOPELESS = 1.3  # a recipe whose forecast is this many times the lowest loss is not tried
+_NEAR = 1.1  # and around the best that passes, one whose forecast is so many times that of the best
+_MANY_CELLS = 200_000  # with more, a trial takes long and fewer are made
+_FEWEST, _FEWEST_FORECASTS = 2, 50
+_MANY_KEYS = 10  # with more, suppression takes ever longer
+_JUDGED = 3  # so many recipes in a row are judged before others are tried
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many recipes may be forecast, and how much may be spent on trying them.
-
-    A unit is about a second of one processor, as reckoned from the size of the file, not from the clock: the same file
-    gets the same plan on every machine.
-    """
+    """How many recipes may be forecast, and how many tried: the same file gets the same plan on every machine."""
 
     forecasts: int
-    units: float
+    trials: int
     seconds: float | None = None
 
-    def on(self, records: int) -> Budget:
-        """Spend less on a small file: a trial takes nearly as long there, and there is less to gain."""
-        return replace(self, units=self.units * min(1.0, max(_LEAST_PART, records / _MANY_RECORDS)))
+    def on(self, records: int, columns: int, keys: int) -> Budget:
+        """Forecast and try fewer recipes of a large file, and of one with many keys."""
+        part = min(1.0, _MANY_CELLS / max(1, records * columns)) * min(1.0, (_MANY_KEYS / max(1, keys)) ** 2)
+        forecasts = max(min(_FEWEST_FORECASTS, self.forecasts), round(self.forecasts * part))
+        return replace(
+            self, forecasts=forecasts, trials=max(min(_FEWEST, self.trials), round(self.trials * part))
+        )
 
 
-BUDGETS = {"quick": Budget(60, 12), "normal": Budget(80, 44), "thorough": Budget(1000, 400)}
+BUDGETS = {"quick": Budget(60, 3), "normal": Budget(100, 8), "thorough": Budget(600, 40)}
 
 
 @dataclass
@@ -64,50 +61,68 @@ class Explorer:
     budget: Budget
     limits: dict[str, int] = field(default_factory=dict)
     tried: dict[Recipe, Trial] = field(default_factory=dict)
-    spent: float = 0.0
-    visits: dict[Recipe, int] = field(default_factory=dict)
-    anything: bool = False
+    spent: int = 0
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _bar: list[Iterator[int]] = field(default_factory=list, repr=False)
 
-    def run(self) -> None:
-        """Explore until the budget is spent or nothing better is in sight."""
-        self.attempt([Recipe(finish=NOTHING)])
-        if self.best is not None or not self.frame.keys:
-            return
+    def run(self) -> tuple[Recipe, list[Made]] | None:
+        """Explore until the budget is spent, nothing better is in sight or somebody interrupts, and judge the best."""
+        try:
+            self._explore()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            tell("Interrupted: the best plan so far is judged.")
+            return self._judge()
+        winner = self._judge()
+        if winner is None and self.frame.keys and not self.laboratory.out_of_time:
+            self._give_up_more()
+            self._improve(self.budget.trials, stronger=True)
+            winner = self._judge()
+        return winner
+
+    def _explore(self) -> None:
+        plain = replace(self.base, k=max(2, self.frame.aims.k))
+        if not self.frame.keys or not self.forecast.exposure(plain).cells:
+            self.attempt([self.base])
+        if self.best is None and self.frame.keys:
+            for start in sorted(self._starts(), key=self._forecast):
+                if self._forecast(start) < _HOPELESS * self.lowest:
+                    self.attempt([start])
+            self._improve(self.budget.trials)
+
+    def _give_up_more(self) -> None:
+        """Let plans leave nothing of a column, and leave out those in which too few differ from all others."""
+        hard = self.frame.hard
+        if hard:
+            self.frame = self.frame.without(hard, "in every group nearly everybody has one value of it")
+            sensitive = {name: values for name, values in self.forecast.sensitive.items() if name not in hard}
+            forecast = self.forecast
+            self.forecast = Forecast(self.frame, sensitive, forecast.weights, forecast.associations)
+        bench = self.laboratory.bench
+        self.laboratory.bench = replace(bench, may_erase=True, left_out=(*bench.left_out, *hard))
+        self.spent = 0
+        self.tried = {} if hard else {recipe: t for recipe, t in self.tried.items() if t.failed is None}
+        self.attempt(sorted(self._starts(), key=self._forecast))
+
+    def _starts(self) -> list[Recipe]:
+        """Descend by forecasts: with groups as large as asked for, hiding what breaks a model, or swapping it away."""
         companies = self.frame.aims.companies()
-        self.attempt(self._quick(companies))
-        self._improve(self.spent + (self.budget.units - self.spent) / (4 if self.best else 2))
-        starts = sorted(self._starts(companies), key=self.forecast.loss)
-        self.attempt(starts[:1])
-        self.learn()
-        self._improve(self.spent + (self.budget.units - self.spent) / 3)
-        self.attempt(self._others(sorted(starts, key=self.forecast.loss), companies))
-        if self.best is None:
-            self.anything = True
-            self.attempt(self._stronger(companies))
-        self._improve()
-        if self.best is None:
-            self._erase()
+        plain = self._descended_from([replace(self.base, k=k) for k in companies[:2]])
+        found = [plain]
+        if self.frame.aims.models and len(self.frame.keys) <= _MOST_KEYS_TO_HIDE:
+            found.append(
+                self._descended_from([replace(self.base, k=k, hide=True) for k in companies[:3]], plain)
+            )
+        if len(self.frame.swaps) > 1:
+            swapping = [replace(self.base, k=k, swap=1) for k in self._swap_companies]
+            found.append(self._descended_from(swapping, plain))
+        return list(dict.fromkeys(found))
 
-    def _quick(self, companies: Sequence[int]) -> list[Recipe]:
-        """Gather or regroup the file as it is, which takes little time and often passes."""
-        plain = [replace(self.base, finish=REGROUP, k=k) for k in companies[:2]]
-        if not self.may_swap:
-            gathered = [replace(self.base, finish=GATHER, k=k, hide=self.may_hide) for k in companies[:2]]
-            return [*gathered, *plain, replace(self.base, finish=ALONG, k=companies[0])]
-        k = self.swap_companies[0]
-        return [
-            *(replace(self.base, finish=finish, k=k, swap=1) for finish in (GATHER, ALONG, REGROUP)),
-            *plain,
-        ]
-
-    def _starts(self, companies: Sequence[int]) -> list[Recipe]:
-        """Descend by forecasts with more and less company: hiding what breaks a model, or swapping it away."""
-        if not self.may_swap:
-            return [self.descended(replace(self.base, k=k, hide=self.may_hide)) for k in companies]
-        levels = range(1, min(3, len(self.frame.swaps)))
-        return [
-            self.descended(replace(self.base, k=k, swap=s)) for s in levels for k in self.swap_companies[:2]
-        ]
+    def _descended_from(self, likes: Sequence[Recipe], also: Recipe | None = None) -> Recipe:
+        grid = [self._at_height(height, like) for like in likes for height in _HEIGHTS]
+        grid += [replace(like, rungs=also.rungs) for like in likes if also is not None]
+        return self.descended(min(grid, key=self._forecast))
 
     @property
     def base(self) -> Recipe:
@@ -116,276 +131,169 @@ class Explorer:
         return Recipe(rungs=tuple((column, place) for column, place in needed if place))
 
     @property
-    def may_swap(self) -> bool:
-        """Whether sensitive values may be swapped between classes."""
-        return len(self.frame.swaps) > 1
-
-    @property
-    def swap_companies(self) -> tuple[int, ...]:
+    def _swap_companies(self) -> tuple[int, ...]:
         """Class sizes for which there are enough values in the file to deal out, from the smallest that may do."""
-        least = max(
-            self.frame.company_for_swaps, self.frame.aims.companies()[1 if self.frame.aims.k < 5 else 0]
-        )
-        return (least, *(k for k in self.frame.aims.companies() if k > least))
+        companies = self.frame.aims.companies()
+        least = max(self.frame.company_for_swaps, companies[0])
+        return tuple(dict.fromkeys((least, *(k for k in companies if k > least))))[:4]
 
-    def _improve(self, until: float | None = None) -> None:
-        while self.spendable and (until is None or self.spent < until):
-            fresh = self._neighbors()
+    def _improve(self, until: int, *, stronger: bool = False) -> None:
+        while self.spendable and self.spent < until:
+            fresh = self._neighbors(stronger=stronger)
             if not fresh:
                 break
             self.attempt(fresh)
 
-    def _erase(self) -> None:
-        """Let plans leave nothing of a column, the last resort: those that were refused for it, and what is near."""
-        refused = [recipe for recipe, trial in self.tried.items() if trial.failed is not None]
+    def _judge(self) -> tuple[Recipe, list[Made]] | None:
+        """Apply the best recipes afresh and judge them, the best first, until one meets the policy."""
         bench = self.laboratory.bench
-        self.laboratory.bench = replace(bench, may_erase=True)
-        self.budget = replace(self.budget, units=self.spent + self.budget.units / 2)
-        for recipe in refused:
-            del self.tried[recipe]
-        self.attempt(sorted(refused, key=lambda recipe: recipe.finish == SUPPRESS))
-        self._improve()
-
-    @property
-    def may_hide(self) -> bool:
-        """Whether records of classes that break a model may lose their keys; with many keys that takes too long."""
-        return bool(self.frame.aims.models) and len(self.frame.keys) <= _MOST_KEYS_TO_HIDE
+        for _ in range(_JUDGED):
+            best = self.best
+            if best is None:
+                return None
+            stages = bench.staged(best.plan(self.frame))
+            verdict = bench.judged(stages[-1])
+            trial = bench.judged_as(self.tried[best], verdict)
+            self.tried[best], self.verdicts[trial.name] = trial, verdict
+            if trial.meets:
+                return best, stages
+            if trial.meets is None:  # what is open can be judged by nobody here, whatever the plan
+                self.tried[best] = replace(trial, meets=False, reasons=(trial.not_judged,))
+        return None
 
     @property
     def spendable(self) -> bool:
-        """Whether another recipe may be tried; the winner will have to be applied and judged once more."""
-        return self.spent + self._closing < self.budget.units and not self.laboratory.out_of_time
-
-    @property
-    def _closing(self) -> float:
-        best = self.best
-        return 0.0 if best is None else 2 * self._price(best)
+        """Whether another recipe may be tried."""
+        return self.spent < self.budget.trials and not self.laboratory.out_of_time
 
     @property
     def best(self) -> Recipe | None:
-        """The recipe that passes at the lowest loss."""
-        passing = [recipe for recipe, trial in self.tried.items() if trial.meets and trial.loss is not None]
-        return min(passing, key=lambda recipe: self.tried[recipe].loss or 0.0) if passing else None
+        """The recipe that analysts feel least, of those that pass what was judged of them."""
+        passing = [r for r, t in self.tried.items() if t.meets is not False and t.not_judged != COSTLIER]
+        return min(passing, key=self._felt) if passing else None
+
+    def _felt(self, recipe: Recipe) -> float:
+        """Give what analysts feel; values of other people are handed around only where that costs much less."""
+        return felt(self.tried[recipe]) * (_SWAPPED if recipe.swap else 1.0)
+
+    def _forecast(self, recipe: Recipe) -> float:
+        return self.forecast.loss(recipe) * (_SWAPPED if recipe.swap else 1.0)
 
     @property
     def lowest(self) -> float:
-        """The lowest loss among those that pass."""
+        """What analysts feel of the best."""
         best = self.best
-        return float("inf") if best is None else float(self.tried[best].loss or 0.0)
+        return float("inf") if best is None else self._felt(best)
 
     def attempt(self, recipes: Sequence[Recipe]) -> None:
-        """Try recipes in batches of one size, whatever the number of processes; what cannot win is left out."""
+        """Try recipes in batches of one size, whatever the number of processes."""
         waiting = [recipe for recipe in dict.fromkeys(recipes) if recipe not in self.tried]
         while waiting and self.spendable:
             batch, waiting = waiting[:_BATCH], waiting[_BATCH:]
-            batch = self._affordable([recipe for recipe in batch if self._promising(recipe)])
-            plans = {self.named(recipe): recipe.plan(self.frame) for recipe in batch}
-            found = {trial.name: trial for trial in self.laboratory.run(plans, self.lowest)}
-            self.tried |= {recipe: found[name] for recipe in batch if (name := self.named(recipe)) in found}
-            self.spent += sum(self._took(recipe) for recipe in batch)
+            before = self.lowest
+            plans = {self._named(recipe): recipe.plan(self.frame) for recipe in batch}
+            found = {trial.name: trial for trial in self.laboratory.run(plans, before)}
+            self.tried |= {recipe: found[name] for recipe in batch if (name := self._named(recipe)) in found}
+            self._count(len(batch))
+            self._learn(batch)
+            if self.lowest < before and self.laboratory.progress and (best := self.best):
+                loss = percent(self.tried[best].loss or 0.0)
+                tell(
+                    f"A plan that costs {loss} passes what is quickly judged; not judged beside the original yet."
+                )
 
-    def _took(self, recipe: Recipe) -> float:
-        """Say what a trial took of its price: one that was not judged takes less."""
-        trial = self.tried.get(recipe)
-        if trial is None or trial.meets or trial.miss is not None:
-            return self._price(recipe)
-        return self._treating(recipe) + _NOT_JUDGED * self._judging
+    def _count(self, trials: int) -> None:
+        """Note how many plans were tried, for whoever waits."""
+        if not self._bar:
+            self._bar.append(
+                track(
+                    range(self.budget.trials + 1),
+                    description="Trying plans",
+                    progress=self.laboratory.progress and self.budget.seconds is None,
+                )
+            )
+            next(self._bar[0], None)
+        for _ in range(trials):
+            next(self._bar[0], None)
+        self.spent += trials
 
-    def _affordable(self, recipes: Sequence[Recipe]) -> list[Recipe]:
-        """Keep those that fit into what is left to spend, and the first in any case."""
-        kept: list[Recipe] = []
-        left = self.budget.units - self.spent - self._closing
+    def _named(self, recipe: Recipe) -> str:
+        """Name a trial; the same recipe is another trial once more columns may be left out."""
+        return f"{recipe.name}{', giving up more' if self.laboratory.bench.may_erase else ''}"
+
+    def _learn(self, recipes: Sequence[Recipe]) -> None:
+        """Correct the forecast by what was found: how many cells a record in a small group really lost."""
         for recipe in recipes:
-            left -= self._price(recipe)
-            if left >= 0 or not kept:
-                kept.append(recipe)
-        return kept
-
-    def named(self, recipe: Recipe) -> str:
-        """Name a trial; the same recipe is another trial once columns may be erased."""
-        return f"{named(recipe)}{', erasing' if self.laboratory.bench.may_erase else ''}"
-
-    def _promising(self, recipe: Recipe) -> bool:
-        """Say whether a recipe may win; what takes long must be forecast to win, and not against near misses only."""
-        if self.forecast.of_columns(recipe) >= self.lowest:
-            return False
-        if recipe.finish != SUPPRESS:
-            return True
-        dear = self._price(recipe) > self.budget.units / _DEAR
-        bound = self.lowest
-        if self.best is None and not self.anything:
-            near = [trial.loss for trial in self.tried.values() if (trial.miss or 1.0) < _NEAR_MISS]
-            bound = min([loss for loss in near if loss is not None], default=bound)
-        return self.forecast.loss(recipe) < (1.0 if dear else _HOPELESS) * bound
-
-    def _price(self, recipe: Recipe) -> float:
-        return self._treating(recipe) + self._judging
-
-    @property
-    def _judging(self) -> float:
-        return _FIXED + _A_CELL * self.forecast.records * len(self.forecast.weights)
-
-    def _treating(self, recipe: Recipe) -> float:
-        records, keys = self.forecast.records, len(self.frame.keys)
-        swapped = {column for model in self.frame.swaps[recipe.swap] for column in model.columns}
-        swaps = _A_SWAPPED_CELL * records * len(swapped)
-        if recipe.finish == SUPPRESS:
-            treated = self.forecast.exposure(recipe).small + recipe.hide * records
-            return swaps + _A_HIDDEN_RECORD * treated * keys**2
-        return swaps + _A_REGROUPED_CELL * records * keys * (recipe.finish != NOTHING)
-
-    def learn(self) -> None:
-        """Correct the forecast by what was found: how many cells a record without company really lost."""
-        for recipe, trial in self.tried.items():
-            if recipe.finish != SUPPRESS or trial.loss is None or recipe.hide:
+            trial = self.tried.get(recipe)
+            if trial is None or trial.loss is None or recipe.hide or recipe.k == 1:
                 continue
-            hidden = trial.loss - self.forecast.of_columns(recipe)
-            predicted = self.forecast.loss(recipe) - self.forecast.of_columns(recipe)
+            hidden = trial.loss - self.forecast.of_columns(recipe) - self.forecast.exposure(recipe).moved
+            predicted = self.forecast.hidden(recipe)
             if predicted > 1e-6 and hidden > 1e-6:
                 self.forecast.correct(hidden / predicted)
-                return
 
-    def descended(self, like: Recipe) -> Recipe:
-        """Find a recipe with this company and end that a forecast calls cheap: the best of a grid, then improved."""
-        grid = [replace(like, rungs=self._at_height(height, like.k).rungs) for height in _HEIGHTS]
-        best = min(grid, key=self.forecast.loss)
-        spent = self.forecast.asked
+    def descended(self, best: Recipe) -> Recipe:
+        """Change one coding, the group size or the swaps after the other as long as a forecast calls that cheaper."""
+        until = self.forecast.asked + self.budget.forecasts
         improved = True
         while improved:
             improved = False
-            for column in self._movable(best):
-                if self.forecast.asked > spent + self.budget.forecasts:
+            for column in (None, *self.frame.movable):
+                if self.forecast.asked > until:
                     return best
-                better = min(self._moves(best, column), key=self.forecast.loss, default=best)
-                if self.forecast.loss(better) < self.forecast.loss(best) - 1e-9:
+                moves = self._strengths(best) if column is None else self._moves(best, column)
+                better = min(moves, key=self._forecast, default=best)
+                if self._forecast(better) < self._forecast(best) - 1e-9:
                     best, improved = better, True
         return best
 
-    def _at_height(self, height: float, k: int) -> Recipe:
-        recipe = replace(self.base, k=k)
-        for column in self.frame.keys:
-            recipe = recipe.with_rung(column, round(height * self._top(column)))
+    def _at_height(self, height: float, like: Recipe) -> Recipe:
+        recipe = replace(self.base, k=like.k, hide=like.hide, swap=like.swap)
+        for column in (*self.frame.keys, *self.frame.known):
+            place = max(self.base.rung(column), round(height * self._top(column)))
+            recipe = recipe.with_rung(column, place)
         return recipe
 
     def _top(self, column: str) -> int:
         return min(self.limits.get(column, 10**6), len(self.frame.ladders[column]) - 1)
 
-    def _movable(self, recipe: Recipe) -> list[str]:
-        """Name the columns whose coding may change; what is swapped between classes is not exchanged as well."""
-        ladders = self.frame.ladders
-        return [name for name in self.frame.movable if not recipe.swap or ladders[name].what != "exchange"]
-
     def _moves(self, recipe: Recipe, column: str) -> Iterator[Recipe]:
-        """Change the coding of one column: a key by a step or two, a sensitive column to any other coding."""
-        at, top = recipe.rung(column), self._top(column)
-        least = self.base.rung(column)
-        near = (at - 1, at + 1, at - 2, at + 2) if column in self.frame.keys else range(top + 1)
-        for place in near:
-            if least <= place <= top and place != at:
+        """Change the coding of one column by a step or two."""
+        at, top, least = recipe.rung(column), self._top(column), self.base.rung(column)
+        for place in (at - 1, at + 1, at - 2, at + 2):
+            if least <= place <= top:
                 yield recipe.with_rung(column, place)
 
-    def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
-        """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
-        found = [*starts[:2], replace(starts[0], hide=False)]
-        plain = (
-            [self.descended(replace(self.base, k=companies[1], hide=self.may_hide))] if self.may_swap else []
+    def _strengths(self, recipe: Recipe) -> list[Recipe]:
+        """Ask for smaller or larger groups, and for fewer or more swaps."""
+        companies = self._swap_companies if recipe.swap else self.frame.aims.companies()
+        found = [replace(recipe, k=k) for k in companies if k != recipe.k]
+        levels = range(1, len(self.frame.swaps)) if recipe.swap else ()
+        return found + [replace(recipe, swap=swap) for swap in levels if abs(swap - recipe.swap) == 1]
+
+    def _neighbors(self, *, stronger: bool) -> list[Recipe]:
+        """Change one coding, the group size or the swaps of the best recipe, or of the one that came nearest."""
+        center = self.best or self._nearest or self._at_height(_HEIGHTS[-2], self.base)
+        found = self._strengths(center)
+        if not center.swap and len(self.frame.swaps) > 1:
+            found += [replace(center, k=k, swap=1) for k in self._swap_companies]
+        if stronger:
+            found += [self._at_height(height, center) for height in _HEIGHTS[2:]]
+        found += [other for column in self.frame.movable for other in self._moves(center, column)]
+        bound = (
+            _HOPELESS * self.lowest if self.best is None else _NEAR * max(self.lowest, self._forecast(center))
         )
-        for start in [*plain, *starts[:2]]:
-            k = self.swap_companies[0] if start.swap else companies[1]
-            found += [_regrouped(start, k, along=along) for along in (True, False)]
-        return [*found, replace(self.base, finish=ALONG, k=companies[1])]
+        fresh = [one for one in found if one not in self.tried and self._forecast(one) < bound]
+        # Where nothing passes yet, larger groups and more swaps come before finer codings.
+        if self.best is None:
+            fresh = [one for one in fresh if self._is_stronger(one, center)] or fresh
+        return sorted(fresh, key=self._forecast)[:_BATCH]
 
-    def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
-        """Try more company and coarser codings where nothing has passed."""
-        hide = self.may_hide
-        found = []
-        if self.may_swap:
-            strongest, k = len(self.frame.swaps) - 1, self.swap_companies[0]
-            found += [replace(self._at_height(height, k), swap=strongest) for height in (1.0, 0.5)]
-        found += [replace(self.base, finish=REGROUP, k=k) for k in companies[2:4]]
-        found += [
-            _regrouped(self._at_height(height, 2), companies[1], along=along)
-            for height in (0.3, 0.6)
-            for along in (True, False)
-        ]
-        found += [replace(self._at_height(height, companies[2]), hide=hide) for height in (0.5, 0.75, 1.0)]
-        return found
+    def _is_stronger(self, one: Recipe, center: Recipe) -> bool:
+        more = (one.k, one.swap) > (center.k, center.swap)
+        return more or sum(place for _, place in one.rungs) > sum(place for _, place in center.rungs)
 
-    def _neighbors(self) -> list[Recipe]:
-        """Change one coding, or the company, of the best recipe and of one that costs less and nearly passes."""
-        found = []
-        for center in self._centers():
-            self.visits[center] = self.visits.get(center, 0) + 1
-            others = [
-                *self._other_strengths(center),
-                *(other for column in self.frame.movable for other in self._moves(center, column)),
-            ]
-            fresh = [r for r in others if r not in self.tried and self._promising(r)]
-            found.append(sorted(fresh, key=lambda r: self._expected(r, center))[:_BATCH])
-        # By turns, so that both get their part of what is left.
-        return [recipe for pair in zip_longest(*found) for recipe in pair if recipe is not None][:_BATCH]
-
-    def _other_strengths(self, center: Recipe) -> Iterator[Recipe]:
-        """Ask for more or less company, and for fewer swaps where it passes or more where it does not."""
-        companies = self.swap_companies if center.swap else self.frame.aims.companies()
-        at = companies.index(center.k) if center.k in companies else 0
-        yield from (replace(center, k=k) for k in companies[max(0, at - 1) : at + 2] if k != center.k)
-        if center.swap:
-            more = -1 if self.tried[center].meets else 1
-            yield from (
-                replace(center, swap=level)
-                for level in (center.swap + more, center.swap + 2 * more)
-                if 0 < level < len(self.frame.swaps)
-            )
-
-    def _expected(self, recipe: Recipe, center: Recipe) -> float:
-        """Say what a neighbor is expected to cost: by forecast, or by what its center lost in each column.
-
-        Where groups have codings of their own, a column that loses much in them gains by a coarser coding that costs
-        little. Another company or another strength of swaps is asked first: the center says whether that may help.
-        """
-        if recipe.finish == SUPPRESS or not self.tried[center].losses:
-            return self.forecast.loss(recipe)
-        if recipe.rungs == center.rungs:
-            return -1.0
-        trial = self.tried[center]
-        expected = trial.loss or 0.0
-        for column in {name for name, _ in {*recipe.rungs} ^ {*center.rungs}}:
-            ladder, lost = self.frame.ladders[column], trial.losses.get(column, 0.0)
-            before, after = ladder.rungs[center.rung(column)], ladder.rungs[recipe.rung(column)]
-            detail = math.log(max(2, after.labels)) / math.log(max(2, before.labels))
-            expected += self.forecast.weights.get(column, 0.0) * (
-                after.loss + detail * max(0.0, lost - before.loss) - lost
-            )
-        return expected
-
-    def _centers(self) -> list[Recipe]:
-        missed = [
-            recipe
-            for recipe, trial in self.tried.items()
-            if trial.miss is not None
-            and (trial.loss or 0.0) < self.lowest
-            and recipe.finish != NOTHING
-            and self.visits.get(recipe, 0) < _VISITS
-        ]
-        near = sorted(missed, key=lambda r: (round(self.tried[r].miss or 0.0, 2), self.tried[r].loss or 0.0))
-        chosen = [*([self.best] if self.best else []), *near[: 1 if self.best else 2]]
-        return chosen or [self._at_height(0.5, self.frame.aims.k)]
-
-
-def _regrouped(recipe: Recipe, k: int, *, along: bool = False) -> Recipe:
-    return replace(recipe, finish=ALONG if along else REGROUP, k=k, hide=False)
-
-
-def named(recipe: Recipe) -> str:
-    """Name a recipe briefly: what is coarsened, and how it ends; different recipes have different names."""
-    coarser = ", ".join(f"{column} {rung}" for column, rung in recipe.rungs) or "no coarser column"
-    ends = {
-        SUPPRESS: "suppress to",
-        REGROUP: "regroup to",
-        ALONG: "regroup along the codings to",
-        GATHER: "gather by",
-    }
-    end = f"{ends[recipe.finish]} {recipe.k}" if recipe.finish in ends else "no more"
-    also = f"{', hide' if recipe.hide else ''}{f', swap {recipe.swap}' if recipe.swap else ''}"
-    return f"{coarser}; {end}{also}"
+    @property
+    def _nearest(self) -> Recipe | None:
+        missed = [recipe for recipe, trial in self.tried.items() if trial.miss is not None]
+        return min(missed, key=lambda r: (self.tried[r].miss or 0.0, self._felt(r)), default=None)

@@ -15,19 +15,19 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.core.cards import card_of
 from discreet.core.errors import DiscreetError, InputError
 from discreet.core.files.staging import scratch_folder
-from discreet.core.results import Scenario
-from discreet.core.verdicts import Check, Verdict
+from discreet.core.verdicts import Verdict
 from discreet.microdata import Microdata
-from discreet.policy import MAIN, Policy
+from discreet.policy import Policy
 from discreet.protect import Plan
-from discreet.utility.linked_files import same_cells
-from discreet.workflow.trials import Ledger, Trial, plan_key
+from discreet.workflow.associations_kept import Association, Associations, price_of_strain
+from discreet.workflow.pairing import with_roles_of
+from discreet.workflow.trials import Ledger, Numbered, Trial, plan_key
 from discreet.workflow.usual_treatments import column_loss
 
-NOT_JUDGED = "it costs more than the best plan that passes"
+COSTLIER = "it costs more than the best plan so far"
+NOT_JUDGED = "the release beside its original"
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,12 @@ class Bench:
         Columns that no plan may change.
     seed
         What every plan is applied with.
+    associations
+        Those of the file that are worth keeping.
+    left_out
+        Columns that every plan leaves out.
     may_erase
-        Whether plans may leave nothing of a column.
+        Whether plans may leave nothing of another column.
     """
 
     data: Microdata
@@ -55,26 +59,53 @@ class Bench:
     weights: Mapping[str, float]
     untouched: tuple[str, ...]
     seed: int
+    associations: Associations
+    left_out: tuple[str, ...] = ()
     may_erase: bool = False
 
+    def applied(self, plan: Plan) -> Made:
+        """Apply a plan to the file with its records numbered, so that they can be followed."""
+        numbered = Numbered.of(self.data)
+        return self.made(numbered, plan.apply(numbered.data, seed=self.seed).data)
+
+    def staged(self, plan: Plan) -> list[Made]:
+        """Give the file as it is, and as each step of a plan leaves it."""
+        numbered = Numbered.of(self.data)
+        stages = plan.stages(numbered.data, seed=self.seed)
+        return [self.made(numbered, numbered.data), *(self.made(numbered, stage.data) for stage in stages)]
+
+    def made(self, numbered: Numbered, data: Microdata) -> Made:
+        """Put what a plan, or a part of it, made of the numbered file beside the original."""
+        followed = numbered.labels(data)
+        released = with_roles_of(self.data, numbered.plain(data))
+        return Made(released, engine.whole_frame(released) if followed is None else followed)
+
     def tried(self, name: str, plan: Plan, most: float) -> Trial:
-        """Apply a plan and measure it; one that loses as much as the best so far is not judged."""
+        """Apply a plan and measure it; only the rules about the release by itself are judged, which takes no time.
+
+        One that loses as much as the best so far is not judged at all.
+        """
         try:
-            made = plan.apply(self.data, seed=self.seed).data
+            made = self.applied(plan)
             losses = self.losses(made)
             changed = [column for column in self.untouched if losses.get(column, 1.0) > 0]
             if changed:
                 kept = ", ".join(f"'{column}'" for column in changed)
                 return _failed(name, plan, f"it would change {kept}, which must stay")
-            erased = [] if self.may_erase else [column for column, lost in losses.items() if lost >= 1]
+            erased = [column for column, lost in losses.items() if lost >= 1 and column not in self.left_out]
+            erased = [] if self.may_erase else erased
             if erased:
                 gone = ", ".join(f"'{column}'" for column in erased)
                 return _failed(name, plan, f"it would leave nothing of {gone}")
-            loss = sum(self.weights[column] * lost for column, lost in losses.items())
-            risk = _risk(made)
-            if loss >= most:
-                return Trial(name, plan.to_dict(), None, risk, loss, not_judged=NOT_JUDGED, losses=losses)
-            verdict = self.judged(made, stop_at_failure=True)
+            loss = self.total(losses)
+            strained = self.strained(made)
+            worst = strained[0].lost if strained else 0.0
+            gaps = self.total({name: made.share_of_new_gaps(self.data, name) for name in losses})
+            trial = Trial(name, plan.to_dict(), None, None, loss, losses=losses, weakened=worst, blank=gaps)
+            if felt(trial) >= most:
+                return replace(trial, not_judged=COSTLIER)
+            verdict = self.quickly(made)
+            risk = _risk(made.released)
         except DiscreetError as error:
             return _failed(name, plan, str(error))
         except Exception as error:
@@ -82,69 +113,87 @@ class Bench:
             return _failed(
                 name, plan, f"it broke off with a {type(error).__name__}; apply it alone to see where"
             )
+        if not verdict.failed:
+            return replace(trial, risk=risk, not_judged=NOT_JUDGED)
+        return self.judged_as(replace(trial, risk=risk), verdict)
+
+    def judged_as(self, trial: Trial, verdict: Verdict) -> Trial:
+        """Note a verdict on a trial."""
         reasons = tuple(check.reason for check in verdict.failed)
+        miss = _miss(self.policy, verdict)
         # What was left aside after a failure is no open question.
         left = "" if reasons else verdict.left
-        miss = _miss(self.policy, verdict)
-        return Trial(
-            name,
-            plan.to_dict(),
-            verdict.meets,
-            risk,
-            loss,
-            reasons,
-            not_judged=left,
-            miss=miss,
-            losses=losses,
-        )
+        return replace(trial, meets=verdict.meets, reasons=reasons, miss=miss, not_judged=left)
 
-    def losses(self, made: Microdata) -> dict[str, float]:
+    def total(self, losses: Mapping[str, float]) -> float:
+        """Weigh the losses of the columns."""
+        return sum(self.weights[column] * lost for column, lost in losses.items())
+
+    def losses(self, made: Made) -> dict[str, float]:
         """Give the share that is lost of each compared column; all of one that was not released."""
-        names = [name for name in self.weights if name in made.schema]
-        before, after = engine.collect(self.data, names), engine.collect(made, names)
+        before = engine.collect(self.data, list(self.weights))
         return {
-            name: column_loss(before[name], after[name]) if name in made.schema else 1.0
+            name: column_loss(before[name], made.followed[name]) if name in made.followed.columns else 1.0
             for name in self.weights
         }
 
-    def judged(self, made: Microdata, *, stop_at_failure: bool = False) -> Verdict:
+    def strained(self, made: Made) -> list[Association]:
+        """Measure the associations in the release, those that lost most first."""
+        return self.associations.kept(made.followed)
+
+    def quickly(self, made: Made) -> Verdict:
+        """Hold the release against the rules about a file by itself, and the loss that was measured already."""
+        from discreet.register import History
+        from discreet.workflow.policy_judgment import judge
+
+        if not self.policy.rules:
+            return Verdict(self.policy.name, (), ())
+        alone = replace(self.policy, comparison=(), intruder=None)
+        verdict = judge(made.released, alone, register=History())
+        return replace(verdict, unjudged=())
+
+    def judged(self, made: Made) -> Verdict:
         """Hold the release against the whole policy, by the one function that judges.
 
-        Where keys became those of other people, who looks somebody up by their true keys may find nobody. What is
-        learned is then also asked for an intruder who knows into which group a person was put, and the worse counts.
+        What is said about finding people is also asked while the records still stand in the order of the file, when
+        nothing has to be left to chance: what fails there fails.
         """
         from discreet.register import History
         from discreet.workflow.policy_judgment import judge
 
-        verdict = judge(made, self.policy, self.data, stop_at_failure=stop_at_failure, register=History())
-        if verdict.failed and stop_at_failure:
-            return verdict
-        return replace(verdict, checks=(*verdict.checks, *self._learned_by_group(made)))
-
-    def _learned_by_group(self, made: Microdata) -> list[Check]:
-        """Check what the group of a person gives away, as far as that breaks a rule about looking people up."""
-        rules = [rule for rule in self.policy.comparison if _is_asked_by_group(rule.measure)]
-        keys = [key for key in self.data.roles.keys if key in made.schema]
-        secret = [name for name in self.data.roles.sensitive if name in made.schema]
-        before, after = engine.collect(self.data, keys), engine.collect(made, keys)
-        if not rules or not secret or not any(_exchanged(before[key], after[key]) for key in keys):
-            return []
-        told = self.data.with_frame(
-            engine.rebuilt(self.data, {key: after[key] for key in keys}), same_records=True
-        )
-        asked = {
-            name: card.function(
-                told, made, keys=keys, sensitive=secret, **self.policy.parameters.get(name, {})
-            )
-            for name in dict.fromkeys(rule.measure for rule in rules)
-            if (card := card_of(name))
-        }
-        checks = [rule.check(Scenario(MAIN, (), asked), table="comparison") for rule in rules]
-        return [
-            replace(check, reason=f"{check.reason} for who knows the group of a person")
-            for check in checks
-            if isinstance(check, Check) and not check.passed
+        nothing = History()  # a draft goes nowhere, and what went out is asked when the release does
+        verdict = judge(made.released, self.policy, self.data, labels=made.followed, register=nothing)
+        asked = [
+            rule for rule in self.policy.comparison if rule.said is not None and rule.said.aim == "found"
         ]
+        same = made.followed.height == engine.overview(made.released, ()).rows
+        if verdict.failed or not asked or not same:
+            return verdict
+        ordered = self.data.with_frame(made.followed, same_records=True)
+        rules = replace(self.policy, rules=(), comparison=tuple(asked))
+        followed = judge(ordered, rules, self.data, register=nothing)
+        stricter = [check for check in followed.failed if check.measure in {rule.measure for rule in asked}]
+        return replace(verdict, checks=(*verdict.checks, *stricter))
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a plan made: the release, and its records in the order of the original, empty where one was removed."""
+
+    released: Microdata
+    followed: pl.DataFrame
+
+    def share_of_new_gaps(self, original: Microdata, name: str) -> float:
+        """Say which share of a column became missing."""
+        if name not in self.followed.columns:
+            return 0.0
+        before = engine.overview(original, [name]).missing[name]
+        return max(0, self.followed[name].null_count() - before) / max(1, self.followed.height)
+
+
+def felt(trial: Trial) -> float:
+    """Give what analysts feel: the information that is lost, gaps twice, and the association that suffers most."""
+    return float("inf") if trial.loss is None else trial.loss + trial.blank + price_of_strain(trial.weakened)
 
 
 @dataclass
@@ -215,6 +264,7 @@ class Laboratory:
                 bench.data.roles.to_dict(),
                 bench.data.metadata,
                 (bench.policy, dict(bench.weights), bench.untouched, bench.seed),
+                (bench.associations, bench.left_out),
             )
             self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
         return self._pool
@@ -224,25 +274,13 @@ _HELD: dict[str, Microdata] = {}
 
 
 def _tried_elsewhere(about: tuple[Any, ...], name: str, plan: Plan, most: float) -> Trial:
-    file, roles, metadata, (policy, weights, untouched, seed), may_erase = about
+    file, roles, metadata, settings, (associations, left_out), may_erase = about
     if file not in _HELD:
         _HELD.clear()
         _HELD[file] = Microdata(pl.read_ipc(file), **roles, metadata=metadata)
-    bench = Bench(_HELD[file], policy, weights, untouched, seed, may_erase)
+    policy, weights, untouched, seed = settings
+    bench = Bench(_HELD[file], policy, weights, untouched, seed, associations, left_out, may_erase)
     return bench.tried(name, plan, most)
-
-
-def _is_asked_by_group(measure: str) -> bool:
-    card = card_of(measure)
-    return card is not None and card.compare is not None and card.compare.by_group
-
-
-def _exchanged(before: pl.Series, after: pl.Series) -> bool:
-    """Say whether records have values of others in a column; labels of its own are read off by the judge already."""
-    if before.dtype != after.dtype or not after.drop_nulls().is_in(before.unique().implode()).all():
-        return False
-    shown = after.is_not_null().to_numpy()
-    return not bool(same_cells(before, after)[shown].all())
 
 
 def _risk(made: Microdata) -> float | None:

@@ -18,7 +18,7 @@ from discreet.numerics.counts_of_counts import mostly_own
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, Plan, TCloseness
 from discreet.protect.privacy_models import PrivacyModel, class_sizes_ruled, models_ruled
-from discreet.workflow.coding_ladders import Ladder
+from discreet.workflow.coding_ladders import Ladder, round_number
 from discreet.workflow.usual_treatments import (
     CUT,
     GROUP,
@@ -26,17 +26,15 @@ from discreet.workflow.usual_treatments import (
     cells_suppressed,
     classes_hidden,
     coding_steps,
-    identifiers_dropped,
+    columns_left_out,
     in_a_row,
     numbers_rounded,
     plainly_named,
-    records_gathered,
-    records_regrouped,
     records_reordered,
     values_swapped,
 )
 
-SUPPRESS, REGROUP, ALONG, GATHER, NOTHING = "suppress", "regroup", "along", "gather", "nothing"
+_DETAILED, _DEAREST = 1.6, 12.0  # the entropy of five equal values; and what a gap costs at most
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,13 @@ class Frame:
     Attributes
     ----------
     drop
-        Columns that leave the file.
+        Columns that leave the file, with the reason: ``(columns, why)``.
     keys
-        The columns by which people are found.
+        The columns by which people are found, without those that follow one.
+    follows
+        Keys that say the same as another one in other words, each with that one.
+    known
+        Other columns that may be known of a person: dates and places.
     ladders
         The codings of the columns that may be coarsened, by name.
     aims
@@ -62,27 +64,61 @@ class Frame:
     needed
         ``(column, rung)``: the codings of sensitive columns without which no class could meet the models.
     numbers
-        ``{column: (base, share)}``: numbers that one person has alone, each with the base they are rounded to and the
-        share of largest values that are shown as their mean.
+        ``{column: (base, top)}``: numbers that one person has alone, each with the base they are rounded to and the
+        number above which they are shown as a mean.
     reorder
-        Whether the records stand in the order of a column that leaves the file, so that their places would tell it.
+        Whether the records are put into another order.
+    hard
+        Sensitive columns of which no group of bearable size could hide who has another value than nearly everybody.
     """
 
-    drop: tuple[str, ...]
+    drop: tuple[tuple[tuple[str, ...], str], ...]
     keys: tuple[str, ...]
     ladders: Mapping[str, Ladder]
     aims: Aims
     cautious: Mapping[str, float]
+    follows: Mapping[str, str] = field(default_factory=dict)
+    known: tuple[str, ...] = ()
     swaps: tuple[tuple[PrivacyModel, ...], ...] = ((),)
     company_for_swaps: int = 2
     needed: tuple[tuple[str, int], ...] = ()
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    reorder: bool = False
+    reorder: bool = True
+    hard: tuple[str, ...] = ()
 
     @property
     def movable(self) -> tuple[str, ...]:
         """The columns that a recipe may code in several ways."""
-        return tuple(column for column, ladder in self.ladders.items() if len(ladder) > 1)
+        return tuple(
+            column
+            for column, ladder in self.ladders.items()
+            if len(ladder) > 1 and column not in self.follows
+        )
+
+    def without(self, columns: Sequence[str], why: str) -> Frame:
+        """Return the frame with some sensitive columns left out as well."""
+        models = tuple(model for model in self.aims.models if not set(model.columns) & set(columns))
+        swaps = tuple(tuple(m for m in level if not set(m.columns) & set(columns)) for level in self.swaps)
+        return replace(
+            self,
+            drop=(*self.drop, (tuple(columns), why)),
+            aims=replace(self.aims, models=models),
+            swaps=swaps,
+            hard=(),
+            ladders={name: ladder for name, ladder in self.ladders.items() if name not in columns},
+            needed=tuple((name, place) for name, place in self.needed if name not in columns),
+            numbers={name: found for name, found in self.numbers.items() if name not in columns},
+            known=tuple(name for name in self.known if name not in columns),
+        )
+
+    @property
+    def all_keys(self) -> list[str]:
+        """The keys, and those that follow them."""
+        return [*self.keys, *(name for name in self.follows if self.follows[name] in self.keys)]
+
+    def followers(self, column: str) -> list[str]:
+        """Name the columns that say the same as this one."""
+        return [name for name, leader in self.follows.items() if leader == column]
 
 
 @dataclass(frozen=True)
@@ -93,12 +129,8 @@ class Recipe:
     ----------
     rungs
         ``(column, rung)`` for the columns that are coarsened.
-    finish
-        What is done about records that still stand out: ``suppress`` cells, ``regroup`` records and show the range of
-        each group, do so ``along`` the codings of the columns, ``gather`` the most similar records and show the keys of
-        one of them, or ``nothing``.
     k
-        The company that the last step aims at.
+        The group size that suppression of cells aims at; 1 suppresses nothing.
     hide
         Whether records in classes that break another rule lose all their keys at the end.
     swap
@@ -106,10 +138,16 @@ class Recipe:
     """
 
     rungs: tuple[tuple[str, int], ...] = ()
-    finish: str = SUPPRESS
-    k: int = 2
+    k: int = 1
     hide: bool = False
     swap: int = 0
+
+    @property
+    def name(self) -> str:
+        """The recipe, briefly: what is coarsened, and how it ends; different recipes have different names."""
+        coarser = ", ".join(f"{column} {rung}" for column, rung in self.rungs) or "no coarser column"
+        ends = f"groups of {self.k}" if self.k > 1 else "no more"
+        return f"{coarser}; {ends}{', hide' if self.hide else ''}{f', swap {self.swap}' if self.swap else ''}"
 
     def rung(self, column: str) -> int:
         """Give the rung of a column; 0 is the column as it is."""
@@ -120,41 +158,38 @@ class Recipe:
         rungs = {**dict(self.rungs), column: rung}
         return replace(self, rungs=tuple(sorted((name, place) for name, place in rungs.items() if place)))
 
+    def _dear(self, frame: Frame, key: str) -> float:
+        """Say how much more a gap of a key costs that has few values: it would nearly always hide the rare one."""
+        told: float = max(frame.ladders[key].rungs[self.rung(key)].entropy, 0.1)
+        return round(min(_DEAREST, max(1.0, float((_DETAILED / told) ** 1.5))), 1)
+
     def plan(self, frame: Frame, title: str = "") -> Plan:
         """Turn the recipe into a plan that names its columns, so that it runs without roles."""
         return Plan([step for step, _ in self.steps(frame)], title)
 
     def steps(self, frame: Frame) -> list[Described]:
         """List the steps, each with a sentence that says what it does to this file."""
-        steps = [identifiers_dropped(frame.drop)] if frame.drop else []
-        steps += [records_reordered()] if frame.reorder else []
+        steps = [columns_left_out(columns, why) for columns, why in frame.drop]
         steps += numbers_rounded(frame.numbers)
-        rungs = {column: frame.ladders[column].rungs[place] for column, place in self.rungs}
+        places = dict(self.rungs)
+        places |= {name: places[leader] for name, leader in frame.follows.items() if leader in places}
+        rungs = {column: frame.ladders[column].rungs[place] for column, place in places.items()}
         chosen = {column: (rung.kind, rung.setting) for column, rung in rungs.items() if rung.kind}
         for step, columns in coding_steps(chosen):
             coded = [f"'{column}' {rungs[column].words}" for column in columns]
             steps.append((step, f"{in_a_row(coded)}."))
         keys = list(frame.keys)
-        if not keys:
-            return steps
         swapped = frame.swaps[self.swap]
         models = [model for model in frame.aims.models if model not in swapped]
-        if self.finish == SUPPRESS:
-            costs = {key: cost for key, cost in frame.cautious.items() if key in frame.keys and cost != 1}
-            steps.append(cells_suppressed(self.k, keys, costs))
-        if self.finish == GATHER:
-            steps.append(records_gathered(self.k, keys))
-        if self.finish in (SUPPRESS, GATHER) and self.hide and models:
-            steps.append(classes_hidden(frame.aims.k, models, keys))
-        if self.finish == REGROUP:
-            steps.append(records_regrouped(self.k, models, keys))
-        if self.finish == ALONG:
-            above = {key: frame.ladders[key].hierarchy_above(self.rung(key)) for key in keys}
-            hierarchies = {key: hierarchy for key, hierarchy in above.items() if hierarchy is not None}
-            steps.append(records_regrouped(self.k, models, keys, hierarchies))
-        if swapped:
+        if keys and self.k > 1:
+            costs = {key: frame.cautious.get(key, 1.0) * self._dear(frame, key) for key in keys}
+            followed = {key: found for key in keys if (found := frame.followers(key))}
+            steps.append(cells_suppressed(self.k, keys, costs, followed))
+        if keys and self.hide and models:
+            steps.append(classes_hidden(frame.aims.k, models, frame.all_keys))
+        if keys and swapped:
             steps.append(values_swapped(swapped, keys))
-        return steps
+        return [*steps, records_reordered()] if frame.reorder and steps else steps
 
 
 # What do the rules of a policy ask of every class of records? The privacy models that would fulfil them.
@@ -167,10 +202,10 @@ _LARGEST = 200
 _WITH_EASE = (
     0.7  # the part of a limit on the distance from the file that values dealt out as well as can be may take
 )
-_BEARABLE = 15
+_BEARABLE = 40
 # What a class may teach at most, in limits of what may be learned on average.
 _STRONGER = (2.5, 2.0, 1.7, 1.4)
-_COMPANY = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
+_COMPANY = (1.0, 1.5, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -187,12 +222,18 @@ class Aims:
         How much more often than a blind guess a guess of a sensitive value may be right; 1 without a limit.
     own
         Whether numbers that one person has alone must not come back to the digit.
+    found
+        Which share of the people may be found by a few things that others know of them.
+    amounts
+        Which share of them may be found by an amount alone; 1 where nobody knows amounts.
     """
 
     k: int
     models: tuple[PrivacyModel, ...]
     learned: float = 1.0
     own: bool = False
+    found: float = 1.0
+    amounts: float = 1.0
 
     def companies(self) -> tuple[int, ...]:
         """List class sizes to aim at: the smallest allowed, and larger ones for rules that are about averages."""
@@ -252,7 +293,7 @@ def company_for_swaps(models: Sequence[PrivacyModel], values: Mapping[str, pl.Se
 def can_be_dealt_out(values: pl.Series, aims: Aims) -> bool:
     """Say whether classes of a bearable size can get what the models on a sensitive column ask for."""
     models = [model for model in aims.models if model.columns == (values.name,)]
-    return company_for_swaps(models, {values.name: values}) <= max(_BEARABLE, 2 * aims.k)
+    return company_for_swaps(models, {values.name: values}) <= max(_BEARABLE, 4 * aims.k)
 
 
 def least_distance(shares: Floats, company: int) -> float:
@@ -301,16 +342,21 @@ def aims_of(policy: Policy, sensitive: Sequence[str]) -> Aims:
     >>> aims.k, [model.name for model in aims.models]
     (10, ['l-diversity', 't-closeness'])
     """
-    k = max([1, *(size for rule in policy.rules for size in class_sizes_ruled(rule))])
+    given = policy.parameters
+    k = max([1, *(n for rule in policy.rules for n in class_sizes_ruled(rule, given.get(rule.measure, {})))])
     models = [
         model
         for rule in policy.rules
         for column in sensitive
         for model in models_ruled(rule, column, policy.parameters.get(rule.measure, {}))
     ]
-    learned = [rule.at_most for rule in policy.comparison if _aim(rule) == "learned"]
+    limits = {
+        aim: min([1.0, *(r.at_most for r in policy.comparison if _aim(r) == aim and r.at_most is not None)])
+        for aim in ("learned", "found")
+    }
     own = any(_aim(rule) == "own values" for rule in policy.comparison)
-    return Aims(k, tuple(models), min([1.0, *(limit for limit in learned if limit is not None)]), own)
+    amounts = limits["found"] if "amounts" in (policy.intruder or ()) else 1.0
+    return Aims(k, tuple(models), limits["learned"], own, limits["found"], amounts)
 
 
 def _aim(rule: Rule) -> Aim:
@@ -325,21 +371,25 @@ def _aim(rule: Rule) -> Aim:
 _MOSTLY_OWN = (
     0.4  # of values that one person has alone: a little before a column tells people apart by itself
 )
-_STEPS = 200
-_MOST_LARGEST = 0.01
+_STEPS, _FEWER_STEPS, _FEWEST_STEPS = 500, 200, 50
+_FEWEST_ON_TOP = 10
+_EACH = 0.1  # of those whom an amount may tell, the part that a single column may
 
 
-def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict[str, tuple[float, float]]:
-    """Find the columns of numbers that are mostly one person's own: the base to round to, and the share of largest.
+def own_numbers(
+    table: pl.DataFrame, columns: Sequence[str], aims: Aims, weight: str | None = None
+) -> dict[str, tuple[float, float]]:
+    """Find the numbers that people have alone: the base to round them to, and the round number above which few lie.
 
-    The base is a round number that cuts the middle nine tenths into about two hundred steps; as many of the largest
-    as a class must have, at least, are shown as their mean.
+    The base cuts the middle nine tenths into about two hundred steps (five hundred where the policy does not ask for
+    it), and into fewer while more people are alone with what is left than the policy lets an amount tell. No ``weight``
+    is rounded to zero.
 
     Examples
     --------
-    >>> table = pl.DataFrame({"pay": [1000.5 + 13.7 * i for i in range(500)], "sex": [0, 1] * 250})
-    >>> own_numbers(table, ["pay", "sex"], Aims(10, ()))
-    {'pay': (50, 0.02)}
+    >>> table = pl.DataFrame({"pay": [1000.5 + 13.7 * i for i in range(5000)], "sex": [0, 1] * 2500})
+    >>> own_numbers(table, ["pay", "sex"], Aims(10, (), own=True))
+    {'pay': (500, 69000)}
     """
     found = {}
     for name in columns:
@@ -348,22 +398,35 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
             continue
         known = values.cast(pl.Float64).fill_nan(None).drop_nulls()
         counts = known.unique_counts()
-        own = int((counts == 1).sum()) >= _MOSTLY_OWN * len(known) or mostly_own(counts.to_numpy())
-        if len(known) < 2 * max(aims.k, 10) or not own:
+        alone = int((counts == 1).sum())
+        own = alone >= _MOSTLY_OWN * len(known) or mostly_own(counts.to_numpy())
+        few = max(aims.k, _FEWEST_ON_TOP)
+        if len(known) < 2 * few or not (own or alone > _EACH * aims.amounts * len(values)):
             continue
         numbers = known.to_numpy()
         low, high = np.quantile(numbers, [0.05, 0.95])
         spread = float(high - low) if high > low else float(numbers.max() - numbers.min())
-        largest = max(aims.k, 10) / len(known)
-        found[name] = (_round_number(spread / _STEPS), round(max(largest, min(_MOST_LARGEST, 0.5)), 6))
+        base = round_number(spread / (_FEWER_STEPS if aims.own else _STEPS))
+        while (
+            aims.own
+            and base < spread / _FEWEST_STEPS
+            and _alone(numbers, base) > _EACH * aims.amounts * len(values)
+        ):
+            base = round_number(1.5 * base)
+        if name == weight:
+            base = min(base, _rounded_down(2 * float(numbers.min()), 0.0))
+        top = float(np.sort(numbers)[-few])
+        found[name] = (base, _rounded_down(top, base))
     return found
 
 
-def _round_number(size: float) -> float:
-    """Give the next of 1, 2, 5, 10, 20, … (or 0.1, 0.2, …) above a size."""
-    power = 10.0 ** math.floor(math.log10(size))
-    for digit in (1, 2, 5, 10):
-        if digit * power >= size * (1 - 1e-9):
-            number = float(f"{digit * power:.12g}")
-            return int(number) if number.is_integer() else number
-    return 10 * power
+def _alone(numbers: Floats, base: float) -> int:
+    return int((np.unique(np.round(numbers / base), return_counts=True)[1] == 1).sum())
+
+
+def _rounded_down(number: float, base: float) -> float:
+    """Give the number of two digits, and multiple of a base, next below."""
+    digits = 10.0 ** (math.floor(math.log10(abs(number))) - 1) if number else base
+    step = max(digits, base) or 1.0
+    whole = float(f"{math.floor(number / step + 1e-9) * step:.12g}")
+    return int(whole) if whole.is_integer() else whole

@@ -6,26 +6,33 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.core.errors import ColumnError, ParameterError, unknown_name
 from discreet.core.randomness import fresh_seed
+from discreet.core.usual_names import suggests_weight
 from discreet.engine.comparable import plain_text
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
-from discreet.workflow.coding_ladders import Ladder, ladder_of, outcome_ladder
-from discreet.workflow.inspection import inspect
+from discreet.risk.knowable_columns import PATTERN, knowable_columns
+from discreet.workflow.associations_kept import Associations
+from discreet.workflow.coding_ladders import Ladder, following, ladder_of, outcome_ladder, twins_of
+from discreet.workflow.inspection import Inspection, inspect
 from discreet.workflow.plan_search import Search, ranked
 from discreet.workflow.recipe_forecast import Forecast
 from discreet.workflow.recipe_search import BUDGETS, Budget, Explorer
-from discreet.workflow.recipe_trials import Bench, Laboratory
+from discreet.workflow.recipe_trials import Bench, Laboratory, Made
 from discreet.workflow.recipes import (
+    Aims,
     Frame,
+    Recipe,
     aims_of,
     can_be_dealt_out,
     codings_needed,
@@ -35,14 +42,16 @@ from discreet.workflow.recipes import (
 from discreet.workflow.suggestion_result import (
     Suggestion,
     alternatives,
+    assumed_roles,
     obstacles_of,
     step_effects,
     summary,
 )
 from discreet.workflow.trials import COST, RISK, Judgment, Ledger, fingerprint
-from discreet.workflow.usual_treatments import DRAWN, DROPPED, REORDERED, as_entries, plainly_named
+from discreet.workflow.usual_treatments import DROPPED, SWAPPED, as_entries, plainly_named
 
 Effort = Literal["quick", "normal", "thorough"]
+_NO_END = 10**6
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
 
 
@@ -56,14 +65,15 @@ def suggest(
     workers: int = 1,
     resume: str | Path | None = None,
     progress: bool = False,
+    show_values: bool = False,
     seed: int | None = None,
 ) -> Suggestion:
     """Which plan makes this file meet the policy, at the lowest loss?
 
-    Codings are built for every key from the file itself (bands, units of the calendar, shorter codes, groups of rare
-    values with like outcomes); hundreds of combinations are forecast, the best are tried together with suppression of
-    cells, regrouping of records and hiding of keys, and improved step by step. The winner is applied and judged once
-    more, by the function that judges everywhere, before it is called one.
+    Values become coarser first: dates months, quarters and years, codes their first characters, ages and amounts round
+    bands, rare categories groups. Hundreds of such codings are forecast, a few are tried, cells are suppressed where
+    somebody still stands out, and sensitive values change places between groups only where that costs much less than
+    still coarser keys. The winner is applied afresh and judged by the function that judges everywhere.
 
     Parameters
     ----------
@@ -86,7 +96,9 @@ def suggest(
     resume
         A file that keeps finished trials, so that an interrupted search goes on where it stopped.
     progress
-        Show a progress bar on a terminal.
+        Say what is found on the way, on a terminal. Whoever interrupts the search gets the best plan so far.
+    show_values
+        Show values of the file in the examples; else they are masked.
     seed
         Plans that draw at random are applied with it. Same file, same policy, same seed: same plan. Without one a
         fresh seed is drawn, and a resumed search goes on with the first one's. It stays in the house.
@@ -116,13 +128,13 @@ def suggest(
     given = data if isinstance(data, Microdata) else Microdata(data)
     given.need_plain_names()
     table = engine.whole_frame(given)
-    budget = budget.on(table.height)
-    proposed = not given.roles.keys
-    roles = inspect(given).proposal if proposed else given.roles
+    proposed = inspect(given) if not given.roles.keys else None
+    roles = given.roles if proposed is None else proposed.proposal
     held = Microdata(table, metadata=given.metadata, **roles.to_dict())
     details = _details(keep, held)
     weights = _weights(held, importance)
-    frame = _frame(held, table, rules, details, weights)
+    associations = Associations.of(table, list(weights))
+    frame = _frame(held, rules, details, weights, associations=associations, everything=proposed is not None)
     limits = {
         column: _lowest_allowed(frame.ladders[column], detail)
         for column, detail in details.items()
@@ -132,82 +144,57 @@ def suggest(
     kept = "" if resume is None else _fingerprint(held, rules, weights, details, seed)
     done = Ledger(resume, kept)
     chosen = seed if seed is not None else done.seed if done.seed is not None else fresh_seed()
-    bench = Bench(held, rules, weights, untouched, chosen)
+    gone = tuple(name for columns, _ in frame.drop for name in columns)
+    bench = Bench(held, rules, weights, untouched, chosen, associations, gone)
     deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
-    forecast = Forecast(frame, {name: plainly_named(table[name]) for name in roles.sensitive}, weights)
+    forecast = Forecast(
+        frame, {name: plainly_named(table[name]) for name in roles.sensitive}, weights, associations
+    )
+    budget = budget.on(table.height, table.width, len(roles.keys))
     with Laboratory(bench, done, workers, deadline, progress) as laboratory:
         explorer = Explorer(frame, forecast, laboratory, budget, limits)
-        explorer.run()
-    return _explained(bench, frame, explorer, proposed=proposed)
+        winner = explorer.run()
+    return _explained(laboratory.bench, explorer.frame, explorer, winner, proposed, show_values=show_values)
 
 
-def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool) -> Suggestion:
-    """Judge the winner once more, and write down what was found."""
+def _explained(
+    bench: Bench,
+    frame: Frame,
+    explorer: Explorer,
+    winner: tuple[Recipe, list[Made]] | None,
+    proposed: Inspection | None,
+    *,
+    show_values: bool,
+) -> Suggestion:
+    """Write down what was found."""
     title = f"Suggested for {bench.policy.name}"
     plans = {trial.name: recipe.plan(frame, title) for recipe, trial in explorer.tried.items()}
     trials = list(explorer.tried.values())
     search = Search(
         trials=ranked(trials), policy=bench.policy.name, risk=RISK, loss=COST, seed=bench.seed, plans=plans
     )
-    for recipe in sorted(
-        (r for r, t in explorer.tried.items() if t.meets), key=lambda r: explorer.tried[r].loss or 0.0
-    ):
-        plan = plans[explorer.tried[recipe].name]
-        steps, made = step_effects(bench, plan, frame, recipe)
-        verdict = bench.judged(made)
-        if not verdict.meets:
-            continue
-        losses = bench.losses(made)
+    found: dict[str, Any] = {}
+    if winner is None:
+        found["obstacles"] = obstacles_of(bench, frame, explorer.tried)
+    else:
+        recipe, stages = winner
         trial = explorer.tried[recipe]
-        others = alternatives(bench, search, trial, plans)
-        loss = sum(bench.weights[column] * lost for column, lost in losses.items())
-        return Suggestion(
-            policy=bench.policy.name,
-            verdict=verdict,
-            loss=loss,
-            steps=steps,
-            alternatives=others,
-            sentences=summary(
-                bench.policy,
-                verdict=verdict,
-                loss=loss,
-                losses=losses,
-                others=others,
-                obstacles=(),
-                tried=len(trials),
-                proposed=proposed,
-            ),
-            roles=bench.data.roles,
-            proposed=proposed,
-            losses=losses,
-            search=search,
-            chosen=plan,
-            caveats=_caveats(bench.data, plan),
-        )
-    obstacles = obstacles_of(bench, frame, plans, search)
-    return Suggestion(
+        found["chosen"] = plans[trial.name]
+        found["verdict"] = explorer.verdicts[trial.name]
+        found["losses"], found["loss"] = trial.losses, trial.loss
+        found["steps"] = step_effects(bench, frame, recipe, stages, show_values=show_values)
+        found["associations"] = tuple(one for one in bench.strained(stages[-1]) if one.lost > 0)
+        found["alternatives"] = alternatives(search, trial, plans)
+    result = Suggestion(
         policy=bench.policy.name,
-        verdict=None,
-        loss=None,
-        steps=(),
-        alternatives=(),
-        sentences=summary(
-            bench.policy,
-            verdict=None,
-            loss=None,
-            losses={},
-            others=(),
-            obstacles=obstacles,
-            tried=len(trials),
-            proposed=proposed,
-        ),
         roles=bench.data.roles,
-        proposed=proposed,
-        losses={},
+        proposed=proposed is not None,
         search=search,
-        obstacles=obstacles,
-        caveats=_caveats(bench.data, None),
+        assumed=() if proposed is None else assumed_roles(proposed),
+        caveats=_caveats(bench.data, found.get("chosen")),
+        **found,
     )
+    return summary(result, len(trials))
 
 
 def _budget(effort: Any) -> Budget:
@@ -217,7 +204,7 @@ def _budget(effort: Any) -> Budget:
         return BUDGETS[effort]
     if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort < math.inf:
         raise ParameterError("effort is 'quick', 'normal', 'thorough' or a number of seconds above 0.")
-    return Budget(BUDGETS["thorough"].forecasts, math.inf, float(effort))
+    return Budget(BUDGETS["thorough"].forecasts, _NO_END, float(effort))
 
 
 def _details(keep: Any, data: Microdata) -> dict[str, Any]:
@@ -251,62 +238,115 @@ def _weights(data: Microdata, importance: Mapping[str, float] | None) -> dict[st
 
 def _frame(
     data: Microdata,
-    table: pl.DataFrame,
     policy: Policy,
     details: Mapping[str, Any],
     weights: Mapping[str, float],
+    *,
+    associations: Associations,
+    everything: bool,
 ) -> Frame:
-    roles = data.roles
-    outcomes = {name: plainly_named(table[name]) for name in roles.sensitive}
-    mean = sum(weights.values()) / max(1, len(weights))
-    cautious = {
-        key: _PRECIOUS if details.get(key) is True else max(weights.get(key, mean) / mean, 1e-3)
-        for key in roles.keys
-    }
+    """Lay out what can be done with each column; ``everything`` says that no column was given a role by a person."""
+    table, roles = engine.whole_frame(data), data.roles
     aims = aims_of(policy, roles.sensitive)
-    kept = {*roles.keys, *(name for name, detail in details.items() if detail is True)}
-    kept |= {name for name in (roles.household, roles.person, roles.psu) if name}
-    mixable = [
-        name for name in roles.sensitive if name not in details and can_be_dealt_out(table[name], aims)
-    ]
+    outcomes = {name: plainly_named(table[name]) for name in roles.sensitive}
+    known = _known(data, table, policy) if aims.found < 1 else []
+    follows = twins_of(table, [name for name in (*roles.keys, *known) if details.get(name) is not True])
+    drop = _left_out(data, aims, details, known, everything=everything)
+    gone = {name for columns, _ in drop for name in columns}
     ladders = {
-        **{key: ladder_of(table[key], outcomes) for key in roles.keys},
-        **{
-            name: outcome_ladder(values) for name, values in outcomes.items() if details.get(name) is not True
-        },
+        name: ladder_of(table[name], outcomes) for name in (*roles.keys, *known) if name not in follows
     }
+    ladders = {name: _strained(ladder, associations) for name, ladder in ladders.items()}
+    ladders |= {name: following(ladders[leader], table[name]) for name, leader in follows.items()}
+    ladders |= {name: outcome_ladder(values) for name, values in outcomes.items() if name not in ladders}
+    mixable = [
+        name
+        for name in roles.sensitive
+        if name not in details and name not in known and can_be_dealt_out(table[name], aims)
+    ]
     swaps = aims.swaps({name: plainly_named(table[name]) for name in mixable})
+    mean = sum(weights.values()) / max(1, len(weights))
     return Frame(
-        drop=roles.identifiers,
-        keys=roles.keys,
+        drop=drop,
+        keys=tuple(key for key in roles.keys if key not in follows),
+        follows=follows,
+        known=tuple(name for name in known if name not in follows),
         ladders=ladders,
         aims=aims,
-        cautious=cautious,
+        cautious={
+            key: _PRECIOUS if details.get(key) is True else max(weights.get(key, mean) / mean, 1e-3)
+            for key in roles.keys
+        },
         swaps=swaps,
         company_for_swaps=company_for_swaps(
             swaps[min(1, len(swaps) - 1)], {name: table[name] for name in mixable}
         ),
+        hard=tuple(
+            name
+            for name in roles.sensitive
+            if name not in details and not can_be_dealt_out(table[name], aims)
+        ),
         needed=codings_needed(ladders, aims.models, aims.companies()[0]),
-        numbers=own_numbers(table, [name for name in weights if name not in kept], aims) if aims.own else {},
-        reorder=any(
-            _in_order(plain_text(table[name])) for name in roles.identifiers if name in table.columns
+        numbers=own_numbers(
+            table,
+            [
+                name
+                for name in (*weights, *([roles.weight] if roles.weight and aims.own else []))
+                if name not in (*roles.keys, *known, *gone) and details.get(name) is not True
+            ],
+            aims,
+            roles.weight,
         ),
     )
 
 
-def _in_order(values: pl.Series) -> bool:
-    """Whether the records stand in the order of a column, or those of one value side by side."""
-    plain = values.drop_nulls()
-    runs = 1 + int((plain != plain.shift(1))[1:].sum())
-    together = 1 < plain.n_unique() == runs < len(plain)
-    return plain.n_unique() > 1 and bool(together or plain.is_sorted() or plain.is_sorted(descending=True))
+def _known(data: Microdata, table: pl.DataFrame, policy: Policy) -> list[str]:
+    """Name the columns beside the keys that an intruder of the policy may know: dates, places, and what tells a key."""
+    plain = table.select(plain_text(table[name]).alias(name) for name in table.columns)
+    technical = [name for name in data.roles.technical if name in plain.columns]
+    plain = plain.drop(technical)
+    knows = [what for what in (policy.intruder or ()) if what not in ("missing", "amounts")]
+    kinds = knowable_columns(data, (plain, plain), data.roles.keys, knows, np.arange(table.height))  # type: ignore[arg-type]
+    return [name for name in kinds if name not in (PATTERN, *data.roles.keys)]
+
+
+def _strained(ladder: Ladder, associations: Associations) -> Ladder:
+    rungs = [
+        replace(rung, strain=associations.strain(ladder.column, rung.codes)) for rung in ladder.rungs[1:]
+    ]
+    return replace(ladder, rungs=(ladder.rungs[0], *rungs))
+
+
+def _left_out(
+    data: Microdata, aims: Aims, details: Mapping[str, Any], known: Sequence[str], *, everything: bool
+) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Say which columns leave the file, and why."""
+    roles = data.roles
+    found = [(roles.identifiers, "people are identified by that alone")] if roles.identifiers else []
+    if aims.found < 1:
+        numbers = [
+            name for name in (roles.person, roles.household, roles.psu) if name and name in data.schema
+        ]
+        together = tuple(name for name in numbers if name not in details)
+        if together:
+            found.append((together, "records that belong together are found by what is known of all of them"))
+        if everything:
+            judged = (*roles.columns(), *known, *details)
+            unknown = tuple(
+                name
+                for name in data.columns
+                if name not in judged and suggests_weight(name, data.columns) is None
+            )
+            if unknown:
+                found.append((unknown, "nobody has said what may be known of it"))
+    return tuple(found)
 
 
 def _lowest_allowed(ladder: Ladder, detail: Any) -> int:
     """Find the coarsest rung that still has the detail asked for."""
     if detail is True:
         return 0
-    finer_is_more = ladder.what != "number" or not all("of" in rung.words for rung in ladder.rungs[1:])
+    finer_is_more = ladder.what != "age"
     allowed = 0
     for place, rung in enumerate(ladder.rungs[1:], 1):
         if isinstance(detail, str):
@@ -337,11 +377,12 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
     said = [
         "The best of many plans on one file is not the best for every file: judge it again on next year's."
     ]
-    if plan is not None and any(isinstance(step, DRAWN) for step in plan.steps):
+    entries = [] if plan is None else as_entries(plan.steps)
+    if any(entry["treatment"] == SWAPPED for entry in entries):
         said.append(
             "The plan draws at random. The verdict is about the draw with its seed; judge every other draw again."
         )
-    roles, entries = data.roles, [] if plan is None else as_entries(plan.steps)
+    roles = data.roles
     touched = {name for entry in entries for name in _names_in(entry) if name in data.columns}
     if any(entry["treatment"] == DROPPED and not entry.get("columns") for entry in entries):
         touched |= set(roles.identifiers)
@@ -363,10 +404,6 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
         said.append(
             f"{', '.join(repr(name) for name in left)} {'has' if len(left) == 1 else 'have'} no role as key, sensitive "
             f"column or identifier: no rule on keys or sensitive columns looks at {'it' if len(left) == 1 else 'them'}."
-        )
-    if not any(entry["treatment"] == REORDERED for entry in entries):
-        said.append(
-            "The order of the records is that of the file; add reorder-records where it says something."
         )
     return tuple(said)
 

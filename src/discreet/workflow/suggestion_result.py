@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from discreet import engine
+from discreet.core.cards import card_of
 from discreet.core.errors import ParameterError
 from discreet.core.values import jsonable
 from discreet.core.verdicts import Verdict
 from discreet.core.wording import percent, shown
+from discreet.engine.comparable import as_text, plain_text
 from discreet.microdata import Microdata
-from discreet.policy import Policy
 from discreet.protect import Plan
+from discreet.workflow.associations_kept import WEAKENED, Association
+from discreet.workflow.inspection import Inspection
 from discreet.workflow.plan_search import Search
-from discreet.workflow.recipe_trials import Bench
+from discreet.workflow.recipe_trials import Bench, Made
 from discreet.workflow.recipes import Frame, Recipe
 from discreet.workflow.trials import Trial
 from discreet.workflow.usual_treatments import in_a_row, listed
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
     from discreet.core.roles import Roles
+
+_MOST_EXAMPLES = 6
+_MOST_SAID = 3
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class StepEffect:
         Records that are alone with their keys after it.
     exposed
         Records in groups smaller than the policy asks for.
+    examples
+        Cells that it changes, before and after; before they are masked unless values may be shown.
     """
 
     step: str
@@ -57,6 +66,7 @@ class StepEffect:
     cost: float
     alone: int | None
     exposed: int | None
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,25 +99,31 @@ class Suggestion:
         All of it in plain words.
     roles
         The roles the file was protected by; ``proposed`` says whether they were only proposed by `inspect`.
+    assumed
+        The proposed roles in words, and why.
     losses
         The share that is lost, column by column.
+    associations
+        The associations of two columns that the plan weakens, those that lose most first.
     search
         Every plan that was tried, as `discreet.search` gives them.
     """
 
     policy: str
-    verdict: Verdict | None
-    loss: float | None
-    steps: tuple[StepEffect, ...]
-    alternatives: tuple[Alternative, ...]
-    sentences: tuple[str, ...]
     roles: Roles
     proposed: bool
-    losses: Mapping[str, float]
     search: Search
+    verdict: Verdict | None = None
+    loss: float | None = None
+    steps: tuple[StepEffect, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    sentences: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    losses: Mapping[str, float] = field(default_factory=dict)
+    associations: tuple[Association, ...] = ()
     chosen: Plan | None = None
     obstacles: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = field(default=())
+    caveats: tuple[str, ...] = ()
 
     @property
     def meets(self) -> bool:
@@ -167,6 +183,8 @@ class Suggestion:
                 }
                 for other in self.alternatives
             ],
+            "associations": [jsonable(one.__dict__) for one in self.associations],
+            "assumed": list(self.assumed),
             "obstacles": list(self.obstacles),
             "sentences": list(self.sentences),
             "caveats": list(self.caveats),
@@ -177,13 +195,17 @@ class Suggestion:
 
     def __str__(self) -> str:
         lines = list(self.sentences)
+        lines += (
+            ["", "Roles that were assumed:", *(f"  {line}" for line in self.assumed)] if self.assumed else []
+        )
         if self.steps:
             lines.append("")
             for number, step in enumerate(self.steps, 1):
                 left = (
                     "" if step.exposed is None else f"; {step.exposed:,} records are then in too small groups"
                 )
-                lines.append(f"{number}. {step.words} Costs {shown(step.cost)}{left}.")
+                lines.append(f"{number}. {step.words} Costs {percent(step.cost)}{left}.")
+                lines += [f"   {example}" for example in step.examples]
         lines += ["", *(f"Note: {caveat}" for caveat in self.caveats)] if self.caveats else []
         return "\n".join(lines)
 
@@ -202,79 +224,82 @@ class Suggestion:
 
 
 def step_effects(
-    bench: Bench, plan: Plan, frame: Frame, recipe: Recipe
-) -> tuple[tuple[StepEffect, ...], Microdata]:
-    """Apply the plan afresh, and say after each step what was lost and who still stands out; also give the release."""
-    found, before, made = [], 0.0, bench.data
-    stages = plan.stages(bench.data, seed=bench.seed)
-    for (step, words), release in zip(recipe.steps(frame), stages, strict=True):
-        made = release.data
-        losses = bench.losses(made)
-        loss = sum(bench.weights[column] * lost for column, lost in losses.items())
-        alone, exposed = _standing_out(made, frame)
-        found.append(StepEffect(step.name, words, loss, max(0.0, loss - before), alone, exposed))
-        before = loss
-    return tuple(found), made
+    bench: Bench, frame: Frame, recipe: Recipe, stages: Sequence[Made], *, show_values: bool = False
+) -> tuple[StepEffect, ...]:
+    """Say after each step what was lost, who still stands out, and what the cells look like that it changes."""
+    loss, found = 0.0, []
+    for (step, words), before, made in zip(recipe.steps(frame), stages, stages[1:], strict=False):
+        now = bench.total(bench.losses(made))
+        alone, exposed = _standing_out(made.released, frame)
+        examples = () if now == loss else tuple(_examples(before, made, show_values=show_values))
+        found.append(StepEffect(step.name, words, now, max(0.0, now - loss), alone, exposed, examples))
+        loss = now
+    return tuple(found)
+
+
+def _examples(before: Made, after: Made, *, show_values: bool) -> Iterator[str]:
+    """Give one changed cell of each of a few columns; a gap says no more than that there is one."""
+    there = [name for name in before.followed.columns if name in after.followed.columns]
+    given = 0
+    for name in there:
+        old, new = (as_text(plain_text(side.followed[name])) for side in (before, after))
+        changed = (old.is_not_null() & new.is_not_null() & (old != new)).arg_true()
+        if given < _MOST_EXAMPLES and len(changed):
+            given += 1
+            shown_as = (
+                old[changed[0]] if show_values else re.sub(r"\w", "x", re.sub(r"\d", "9", old[changed[0]]))
+            )
+            yield f"'{name}': {shown_as} → {new[changed[0]] if show_values or _is_label(old, new) else 'another value'}"
+
+
+def _is_label(old: pl.Series, new: pl.Series) -> bool:
+    """Whether what is shown instead are labels that no record had before: bands, periods, groups."""
+    return not bool(new.is_in(old.unique().implode()).any())
 
 
 def _standing_out(made: Microdata, frame: Frame) -> tuple[int | None, int | None]:
-    keys = [key for key in frame.keys if key in made.schema]
+    keys = [key for key in frame.all_keys if key in made.schema]
     if not keys:
         return None, None
     sizes = engine.class_table(made, keys)["records"].to_numpy()
     return int((sizes == 1).sum()), int(sizes[sizes < frame.aims.k].sum())
 
 
-def alternatives(
-    bench: Bench, search: Search, best: Trial, plans: Mapping[str, Plan]
-) -> tuple[Alternative, ...]:
-    """Pick two plans on the frontier beside the best: the next in loss below it, and one that leaves less risk."""
+def alternatives(search: Search, best: Trial, plans: Mapping[str, Plan]) -> tuple[Alternative, ...]:
+    """Pick two plans beside the best: the next in loss below it, which keeps more, and one that leaves less risk."""
     loss, risk = best.loss or 0.0, best.risk or 0.0
     known = [trial for trial in search.trials if trial.loss is not None and trial.name != best.name]
-    cheaper = [trial for trial in known if trial.on_frontier and (trial.loss or 0.0) < loss and trial.reasons]
     found = []
-    if cheaper:
-        trial = max(cheaper, key=lambda t: t.loss or 0.0)
-        found.append(
-            _alternative(
-                trial,
-                plans,
-                f"The plan below it in loss ({percent(trial.loss)}) does not pass: {_lowered(trial.reasons[0])}.",
-            )
+    keeping = [trial for trial in known if (trial.loss or 0.0) < loss and trial.reasons]
+    if keeping:
+        trial = max(keeping, key=lambda t: t.loss or 0.0)
+        why = _lowered(trial.reasons[0])
+        said = f"Keeps more: a plan that costs {percent(trial.loss)} does not pass, for {why}."
+        found.append(_alternative(trial, plans, said))
+    safer = [t for t in known if t.meets is not False and t.risk is not None and t.risk < 0.9 * risk]
+    if safer:
+        trial = min(safer, key=lambda t: t.loss or 0.0)
+        said = (
+            f"Protects more: for a loss of {percent(trial.loss)} the mean chance to pick out the right record falls "
+            f"from {percent(risk)} to {percent(trial.risk)}; this plan was not judged beside the original."
         )
-    safer = [
-        t for t in known if t.meets is not False and (t.risk or 0.0) < 0.9 * risk and (t.loss or 0.0) > loss
-    ]
-    # One that was judged already before one that would have to be.
-    for trial in sorted(safer, key=lambda t: (not t.meets, t.loss or 0.0))[:1]:
-        if (
-            trial.meets
-            or bench.judged(
-                plans[trial.name].apply(bench.data, seed=bench.seed).data, stop_at_failure=True
-            ).meets
-        ):
-            more = percent((trial.loss or 0.0) - loss)
-            sentence = (
-                f"For {more} more in loss ({percent(trial.loss)}) another plan that passes lowers the mean chance to "
-                f"pick out the right record from {percent(risk)} to {percent(trial.risk)}."
-            )
-            found.append(_alternative(replace(trial, meets=True, not_judged=""), plans, sentence))
-            break
+        found.append(_alternative(trial, plans, said))
     return tuple(found)
 
 
-def obstacles_of(bench: Bench, frame: Frame, plans: Mapping[str, Plan], search: Search) -> tuple[str, ...]:
+def obstacles_of(bench: Bench, frame: Frame, tried: Mapping[Recipe, Trial]) -> tuple[str, ...]:
     """Say which rules the plan that came nearest breaks, by how much, in which column, and what would have to give."""
-    missed = [trial for trial in search.trials if trial.miss is not None and trial.loss is not None]
+    missed = {recipe: trial for recipe, trial in tried.items() if trial.miss is not None}
     if not missed:
-        failed = [trial.failed for trial in search.trials if trial.failed]
+        failed = [trial.failed for trial in tried.values() if trial.failed]
         return (f"No plan could be applied: {failed[0]}",) if failed else ()
-    nearest = min(missed, key=lambda trial: (trial.miss or 0.0, trial.loss or 0.0))
-    made = plans[nearest.name].apply(bench.data, seed=bench.seed).data
+    nearest = min(missed, key=lambda recipe: (missed[recipe].miss or 0.0, missed[recipe].loss or 0.0))
+    made = bench.applied(nearest.plan(frame))
     verdict = bench.judged(made)
-    said = [f"The plan that came nearest costs {percent(nearest.loss or 0.0)} and breaks these rules:"]
+    said = [f"The plan that came nearest costs {percent(missed[nearest].loss)} and breaks these rules:"]
     said += [f"{check.reason}." for check in verdict.failed]
-    said += _broken_by_column(made, frame)
+    said += [f"Open: {open_.rule} needs {open_.needs}." for open_ in verdict.unjudged]
+    said += _broken_by_column(made.released, frame)
     said.append(
         "To pass, one of these has to give: a limit of the policy, a key that nobody outside can know, a sensitive "
         "column that need not be protected, or a column that may be left out."
@@ -284,7 +309,7 @@ def obstacles_of(bench: Bench, frame: Frame, plans: Mapping[str, Plan], search: 
 
 def _broken_by_column(made: Microdata, frame: Frame) -> list[str]:
     """Count, by sensitive column, the records in classes of the release that break what is asked of classes."""
-    keys = [key for key in frame.keys if key in made.schema]
+    keys = [key for key in frame.all_keys if key in made.schema]
     if not keys:
         return []
     counted: dict[str, int] = {}
@@ -321,43 +346,75 @@ def _alternative(trial: Trial, plans: Mapping[str, Plan], sentence: str) -> Alte
     return Alternative(trial.name, plans[trial.name], trial.meets, trial.risk, trial.loss, sentence)
 
 
-def summary(
-    policy: Policy,
-    *,
-    verdict: Any,
-    loss: float | None,
-    losses: Mapping[str, float],
-    others: Sequence[Alternative],
-    obstacles: Sequence[str],
-    tried: int,
-    proposed: bool,
-) -> tuple[str, ...]:
+def assumed_roles(proposed: Inspection) -> tuple[str, ...]:
+    """Say which role each column was given, and why."""
+    return tuple(
+        f"'{row['column']}': {_ROLE_WORDS.get(row['role'], row['role'] or 'no role')} ({row['reasons']})"
+        for row in proposed.columns.iter_rows(named=True)
+    )
+
+
+_ROLE_WORDS = {
+    "keys": "others may know it",
+    "sensitive": "must not become known",
+    "identifiers": "says who somebody is",
+    "weight": "survey weight",
+}
+
+
+def summary(found: Suggestion, tried: int) -> Suggestion:
     """Write the suggestion down."""
-    said = []
+    said = list(_what_suffers(found))
+    verdict = found.verdict
     if verdict is not None and verdict.meets:
         said.append(
-            f"This plan meets policy '{policy.name}' ({len(verdict.checks)} checks passed on a fresh application) and "
-            f"costs {percent(loss or 0.0)} of the information, the least of {tried} plans that were tried."
+            f"This plan meets policy '{found.policy}' ({len(verdict.checks)} checks passed on a fresh application) and "
+            f"costs {percent(found.loss or 0.0)} of the information, the least of {tried} plans that were tried."
         )
-        most = sorted((item for item in losses.items() if item[1] > 0), key=lambda item: -item[1])[:3]
+        most = sorted((item for item in found.losses.items() if item[1] > 0), key=lambda item: -item[1])[:3]
         if most:
             said.append(
                 "Most is lost in " + in_a_row([f"'{name}' ({percent(lost)})" for name, lost in most]) + "."
             )
-        erased = [name for name, lost in losses.items() if lost >= 1]
+        erased = [name for name, lost in found.losses.items() if lost >= 1]
         if erased:
             said.append(f"Nothing is left of {listed(erased)}.")
-        said += [other.sentence for other in others]
+        left = [
+            check.reason
+            for check in verdict.checks
+            if check.table == "comparison" and _is_risk(check.measure)
+        ]
+        if left:
+            said.append(f"What an intruder can still do: {'; '.join(_lowered(one) for one in left)}.")
     else:
-        said.append(f"None of the {tried} plans that were tried meets policy '{policy.name}'.")
-        said += list(obstacles)
-        said += [other.sentence for other in others]
-    if proposed:
+        said.append(f"None of the {tried} plans that were tried meets policy '{found.policy}'.")
+        said += list(found.obstacles)
+    said += [other.sentence for other in found.alternatives]
+    if found.proposed:
         said.append(
             "No roles were given: they were proposed by inspect, from names and values. Check them first; the plan "
             "protects against what they say, and nothing else."
         )
-    return tuple(said)
+    return replace(found, sentences=tuple(said))
+
+
+def _what_suffers(found: Suggestion) -> Iterator[str]:
+    """Say first which associations lose more than a third, and which turn round."""
+    worst = [one for one in found.associations if one.lost > WEAKENED]
+    if worst:
+        more = f"; so do {len(worst) - _MOST_SAID} more pairs of columns" if len(worst) > _MOST_SAID else ""
+        yield f"Mind this first: {'; '.join(one.sentence for one in worst[:_MOST_SAID])}{more}."
+    elif found.associations:
+        one = found.associations[0]
+        yield (
+            f"Associations stay: the one that suffers most, of '{one.column}' and '{one.other}', keeps "
+            f"{percent(1 - one.lost)} of its strength."
+        )
+
+
+def _is_risk(measure: str) -> bool:
+    card = card_of(measure)
+    return card is not None and card.compare is not None and card.compare.side == "risk"
 
 
 def _lowered(text: str) -> str:

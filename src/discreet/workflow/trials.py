@@ -39,7 +39,8 @@ class Trial:
 
     ``meets`` is None where all that could be judged holds and ``not_judged`` names the rest. ``reasons`` say why the
     policy is not met, ``miss`` by which part of its limit the rule that failed was missed; ``failed`` why the plan
-    could not be applied or measured. ``losses`` are the shares lost of single columns, where they were kept.
+    could not be applied or measured. ``losses`` are the shares lost of single columns, where they were kept, and
+    ``weakened`` is the part that is gone of the association that lost most, ``blank`` the share of cells suppressed.
     """
 
     name: str
@@ -53,6 +54,8 @@ class Trial:
     not_judged: str = ""
     miss: float | None = None
     losses: Mapping[str, float] = field(default_factory=dict)
+    weakened: float = 0.0
+    blank: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import polars as pl
 
 from discreet.core.arrays import Floats, Integers
 from discreet.engine.comparable import distinct_values
-from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect import (
     Band,
@@ -22,11 +21,9 @@ from discreet.protect import (
     DropIdentifiers,
     Generalize,
     KAnonymity,
+    LDiversity,
     LocalSuppression,
-    Microaggregate,
-    Mondrian,
     OptimalGeneralization,
-    Pram,
     Recode,
     ReorderRecords,
     Round,
@@ -37,16 +34,14 @@ from discreet.protect.privacy_models import PrivacyModel
 from discreet.utility.column_loss import comparable_kind, linked_loss
 from discreet.utility.linked_files import same_cells
 
-BAND, GROUP, CUT, EXCHANGE = "band", "group", "cut", "exchange"
+BAND, GROUP, CUT, LIMIT = "band", "group", "cut", "limit"
 
 
 Described = tuple[Treatment, str]
 """A step of a plan, and in one sentence what it does to this file."""
 
 
-DRAWN = (Pram, ClassSwap)
-DROPPED, REORDERED = DropIdentifiers().name, ReorderRecords().name
-"""Those of them that draw at random."""
+DROPPED, SWAPPED = DropIdentifiers().name, ClassSwap(LDiversity("any", 2)).name
 
 
 def as_entries(steps: Iterable[Treatment]) -> tuple[dict[str, Any], ...]:
@@ -65,69 +60,61 @@ def without_identifiers(columns: Sequence[str] | None = None) -> Treatment:
     return DropIdentifiers(None if columns is None else list(columns))
 
 
-def identifiers_dropped(columns: Sequence[str]) -> Described:
+def columns_left_out(columns: Sequence[str], why: str) -> Described:
     """Leave out these columns."""
-    return (
-        without_identifiers(columns),
-        f"Leave out {listed(columns)}, which identify people by themselves.",
-    )
+    return without_identifiers(columns), f"Leave out {listed(columns)}: {why}."
 
 
 def records_reordered() -> Described:
     """Put the records into another order."""
-    return (
-        ReorderRecords(),
-        "Put the records into a random order: they stand in that of a column that is left out.",
-    )
+    return ReorderRecords(), "Put the records into a random order, so that their places say nothing."
 
 
 def numbers_rounded(numbers: Mapping[str, tuple[float, float]]) -> list[Described]:
-    """Show the largest numbers as their mean, and round all of them: ``{column: (base, share of the largest)}``."""
+    """Show the largest numbers as their mean, and round all of them: ``{column: (base, highest number)}``."""
     if not numbers:
         return []
-    tops = {column: share for column, (_, share) in numbers.items()}
+    tops = {column: top for column, (_, top) in numbers.items()}
     bases = {column: base for column, (base, _) in numbers.items()}
-    rounded = in_a_row([f"'{column}' to multiples of {base:g}" for column, base in bases.items()])
+    pulled = in_a_row([f"'{column}' above {top:,g}" for column, top in tops.items()])
+    rounded = in_a_row([f"'{column}' to multiples of {base:,g}" for column, base in bases.items()])
     return [
-        (TopBottomCode(top_share=tops, replacement="mean"), f"Pull in the highest values of {listed(tops)}."),
+        (TopBottomCode(top=tops, replacement="mean"), f"Show values of {pulled} as their mean."),
         (Round(bases), f"Round {rounded}."),
     ]
 
 
 def coding_steps(chosen: Mapping[str, tuple[str, Any]]) -> list[tuple[Treatment, tuple[str, ...]]]:
     """Give the steps that code columns as their rungs say, at most one of each kind, each with its columns."""
-    bands = {name: list(setting) for name, (kind, setting) in chosen.items() if kind == BAND}
-    groups = {name: dict(setting) for name, (kind, setting) in chosen.items() if kind == GROUP}
-    cuts = {name: setting for name, (kind, setting) in chosen.items() if kind == CUT}
-    exchanged = {name: float(setting) for name, (kind, setting) in chosen.items() if kind == EXCHANGE}
+    of_kind: dict[str, dict[str, Any]] = {BAND: {}, GROUP: {}, CUT: {}, LIMIT: {}}
+    for name, (kind, setting) in chosen.items():
+        of_kind[kind][name] = setting
+    bands, groups, cuts, limits = of_kind.values()
     steps: list[tuple[Treatment, tuple[str, ...]]] = []
+    if limits:
+        bottoms, tops = (
+            {name: ends[side] for name, ends in limits.items() if ends[side] is not None} for side in (0, 1)
+        )
+        steps.append((TopBottomCode(top=tops, bottom=bottoms), tuple(limits)))
     if bands:
-        steps.append((Band(breaks=bands), tuple(bands)))
+        steps.append((Band(breaks={name: list(breaks) for name, breaks in bands.items()}), tuple(bands)))
     if cuts:
         levels = {name: level for name, (_, level) in cuts.items()}
         hierarchies = {name: hierarchy for name, (hierarchy, _) in cuts.items()}
         steps.append((Generalize(levels, hierarchies), tuple(cuts)))
     if groups:
-        steps.append((Recode(groups), tuple(groups)))
-    if exchanged:
-        steps.append((Pram(columns=list(exchanged), change=exchanged), tuple(exchanged)))
+        steps.append((Recode({name: dict(table) for name, table in groups.items()}), tuple(groups)))
     return steps
 
 
-def cells_suppressed(k: int, keys: Sequence[str], costs: Mapping[str, float]) -> Described:
-    """Blank cells of records that stand out; ``costs`` says where that costs more."""
+def cells_suppressed(
+    k: int, keys: Sequence[str], costs: Mapping[str, float], followed: Mapping[str, Sequence[str]]
+) -> Described:
+    """Blank cells of records that stand out; ``costs`` says where that costs more, ``followed`` what goes along."""
+    ghosts = {key: list(columns) for key, columns in followed.items()} or None
     return (
-        LocalSuppression(k=k, importance=costs or None, missing="category", keys=keys),
+        LocalSuppression(k=k, importance=costs or None, missing="category", keys=keys, ghosts=ghosts),
         f"Blank single key cells until every record shares its keys with at least {k - 1} others.",
-    )
-
-
-def records_gathered(k: int, keys: Sequence[str]) -> Described:
-    """Put similar records into groups that share the keys of one of them."""
-    return (
-        Microaggregate(k=k, columns=keys, measure="member"),
-        f"Put the records into groups of at least {k} most similar people and give all of a group the keys of the one "
-        "in its middle.",
     )
 
 
@@ -136,20 +123,6 @@ def classes_hidden(k: int, models: Sequence[PrivacyModel], keys: Sequence[str]) 
     return (
         OptimalGeneralization([KAnonymity(max(2, k)), *models], suppression_limit=0.5, keys=keys),
         "Blank all keys of the records whose group would still give a sensitive value away.",
-    )
-
-
-def records_regrouped(
-    k: int,
-    models: Sequence[PrivacyModel],
-    keys: Sequence[str],
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-) -> Described:
-    """Cut the records into groups that meet the models, along hierarchies where there are any."""
-    return (
-        Mondrian(models=[KAnonymity(k), *models], hierarchies=hierarchies or {}, keys=keys),
-        "Cut the records into groups of similar people and show the range of each group's keys, so that every group "
-        "meets what the policy asks of it.",
     )
 
 
