@@ -88,6 +88,9 @@ def test_no_file_that_singles_people_out_is_cleared(generator, name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore::discreet.core.errors.DiscreetWarning"
+)  # records of a home are drawn one by one
 @pytest.mark.parametrize("generator", GENERATORS)
 @pytest.mark.parametrize("name", [*FILES, *SURVEYS])
 def test_no_file_that_singles_people_out_is_cleared_wherever_it_comes_from(generator, name):

@@ -100,3 +100,10 @@ def test_every_step_on_dates_places_and_numbers_is_a_coarsening(seed, kind):
 @pytest.mark.parametrize("values", [[True, False] * 20, ["a", "b"] * 20, [1.0, float("inf")] * 20])
 def test_a_column_of_two_values_has_no_coarser_coding(values):
     assert len(ladder_of(pl.Series("x", values), {})) == 1
+
+
+def test_dates_follow_no_other_column():
+    """Groups of days joined by name could not be written in a column of dates."""
+    days = [date(2020, 1, day) for day in (1, 2, 3, 1)]
+    table = pl.DataFrame({"seen": days, "wave": [1, 2, 3, 1], "left": days})
+    assert twins_of(table, table.columns) == {}

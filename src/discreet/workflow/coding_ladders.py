@@ -155,12 +155,15 @@ def outcome_ladder(values: pl.Series) -> Ladder:
 def twins_of(table: pl.DataFrame, names: Sequence[str]) -> dict[str, str]:
     """Find columns that say the same in other words, each with the one that it follows; a number leads.
 
+    Dates follow nobody: the calendar has their groups.
+
     Examples
     --------
     >>> table = pl.DataFrame({"degree": ["BA", "MA", "BA", "PhD"], "years": [16, 18, 16, 21], "sex": list("fmfm")})
     >>> twins_of(table, table.columns)
     {'degree': 'years'}
     """
+    names = [name for name in names if not table.schema[name].is_temporal()]
     levels = {name: table[name].n_unique() for name in names}
     found: dict[str, str] = {}
     for name in sorted(names, key=lambda one: not table.schema[one].is_numeric()):
