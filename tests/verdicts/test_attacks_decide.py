@@ -113,10 +113,12 @@ def test_fresh_people_are_refused_by_no_attack_and_cleared_where_there_are_enoug
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_twelve_thousand_fresh_people_of_a_census_are_cleared_in_every_column(seed):
+def test_of_twelve_thousand_fresh_people_of_a_census_inference_at_most_is_open(seed):
+    """Other columns tell most secrets of a census about strangers too, so that few are left to see a risk by."""
     original, holdout, fresh = people("census", 12_000, seed)
     verdict = judge(fresh, "three-attackers", original, holdout=holdout, seed=0)
-    assert verdict.meets is True, verdict.line
+    assert verdict.meets is not False, verdict.line
+    assert {one.rule for one in verdict.unjudged} <= {"inference.risk"}, verdict.line
 
 
 @pytest.mark.parametrize(("rows", "seed"), [(300, 101), (1_000, 100)])
