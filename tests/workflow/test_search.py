@@ -212,6 +212,7 @@ def test_the_map_shows_every_plan_that_could_be_measured(people):
 @pytest.mark.slow
 def test_adult_end_to_end_in_two_processes_and_resumed(tmp_path):
     data = adult()
+    data = data.with_frame(data.frame.select(*data.roles.keys, *data.roles.sensitive))
 
     def plan(width, k):
         return Plan([Band(widths={"age": width}), LocalSuppression(k=k, missing="category")])
